@@ -1,0 +1,51 @@
+# idempotent_load - build and tests
+#
+#   make, make install      build and install for the pg_config in PATH (or PG_CONFIG=...)
+
+EXTENSION = idempotent_load
+MODULE_big = idempotent_load
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c)))
+DATA = idempotent_load--1.0.sql
+
+# Only the names listed there leave the library.
+SHLIB_EXPORTS = exports.txt
+
+# The server's own headers, and functions of its hooks and of SQL, have unused
+# parameters; all else of -Wextra is on.
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter
+
+# Tests are listed by name, so that a forgotten file is noticed (test/run-suites
+# fails for a file that is not in its list).
+REGRESS =
+ISOLATION =
+ISOLATION_OPTS = --inputdir=test/isolation
+
+# prove fails if it is given no file.
+ifneq ($(wildcard test/t/*.pl),)
+TAP_TESTS = 1
+PROVE_TESTS ?= test/t/*.pl
+endif
+
+# The bitcode is only for inlining by the JIT, which has nothing to gain here;
+# without it no clang is needed. "make with_llvm=yes" builds it all the same.
+ifneq ($(origin with_llvm),command line)
+override with_llvm = no
+endif
+
+# Without the server's development files only the targets below the endif work:
+# they need no pg_config, and install what they need.
+PG_CONFIG ?= pg_config
+PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+
+ifneq ($(PGXS),)
+include $(PGXS)
+
+$(OBJS): $(wildcard src/*.h)
+else
+all install installcheck clean:
+	@echo "'$(PG_CONFIG) --pgxs' names no file: install the server's development files" >&2
+	@echo "(on Debian: postgresql-server-dev-15), or say PG_CONFIG=/path/to/pg_config" >&2
+	@exit 1
+.PHONY: all install installcheck clean
+endif
+

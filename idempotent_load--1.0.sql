@@ -1,0 +1,187 @@
+/* idempotent_load--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION idempotent_load" to load this file. \quit
+
+--
+-- History
+--
+
+CREATE TABLE load_history (
+	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	target pg_catalog.regclass NOT NULL,
+	target_name text NOT NULL,
+	lower_bound text NOT NULL,
+	upper_bound text,
+	logical_date date,
+	period interval,
+	timezone text NOT NULL,
+	run_id text,
+	query_hash text NOT NULL,
+	method text NOT NULL,
+	rows bigint NOT NULL,
+	rows_before bigint NOT NULL,
+	inserted bigint NOT NULL,
+	deleted bigint NOT NULL,
+	fingerprint text NOT NULL,
+	loaded_by text NOT NULL,
+	started_at timestamptz NOT NULL,
+	finished_at timestamptz NOT NULL
+);
+
+CREATE INDEX load_history_target_idx ON load_history (target, lower_bound, id);
+
+COMMENT ON TABLE load_history IS
+'one row for each load, written in the load''s own transaction';
+COMMENT ON COLUMN load_history.target IS
+'table that was loaded; by OID, so a table dropped and made again has no loads';
+COMMENT ON COLUMN load_history.target_name IS
+'name of the table when it was loaded, schema-qualified and quoted';
+COMMENT ON COLUMN load_history.lower_bound IS
+'first key value of the slice, in the key''s type; timestamps in ISO style and in timezone';
+COMMENT ON COLUMN load_history.upper_bound IS
+'first key value after the slice; null where the slice is the one value lower_bound';
+COMMENT ON COLUMN load_history.logical_date IS
+'the date that replace_partition was called with; null for replace_slice';
+COMMENT ON COLUMN load_history.period IS
+'length of the slice for replace_partition; null for replace_slice';
+COMMENT ON COLUMN load_history.timezone IS
+'time zone in which the bounds were computed and the query was run';
+COMMENT ON COLUMN load_history.run_id IS
+'what the caller passed as run_id';
+COMMENT ON COLUMN load_history.query_hash IS
+'digest of the text of the query';
+COMMENT ON COLUMN load_history.method IS
+'how the slice was brought to the result: none, diff or delete';
+COMMENT ON COLUMN load_history.rows IS
+'rows that the query returned; where on_empty kept the slice, rows that it has';
+COMMENT ON COLUMN load_history.rows_before IS
+'rows of the slice before the load';
+COMMENT ON COLUMN load_history.inserted IS
+'rows inserted into the target';
+COMMENT ON COLUMN load_history.deleted IS
+'rows deleted from the target';
+COMMENT ON COLUMN load_history.fingerprint IS
+'fingerprint of the rows counted in rows, without generated columns and ignore_columns';
+COMMENT ON COLUMN load_history.loaded_by IS
+'role that ran the load';
+COMMENT ON COLUMN load_history.started_at IS
+'when the load began, by the server''s clock';
+COMMENT ON COLUMN load_history.finished_at IS
+'when the load was done, by the server''s clock; it counts once its transaction commits';
+
+REVOKE ALL ON load_history FROM PUBLIC;
+GRANT SELECT ON load_history TO PUBLIC;
+
+SELECT pg_catalog.pg_extension_config_dump('load_history', '');
+SELECT pg_catalog.pg_extension_config_dump('load_history_id_seq', '');
+
+--
+-- Loads
+--
+
+CREATE TYPE load_result AS (
+	target pg_catalog.regclass,
+	lower_bound text,
+	upper_bound text,
+	method text,
+	rows bigint,
+	rows_before bigint,
+	inserted bigint,
+	deleted bigint,
+	changed boolean,
+	fingerprint text,
+	elapsed interval
+);
+
+COMMENT ON TYPE load_result IS
+'what a load did: slice, method, rows, and whether the target was changed';
+
+CREATE FUNCTION replace_partition(
+	target pg_catalog.regclass,
+	date date,
+	query text,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT '1 day',
+	timezone text DEFAULT NULL,
+	method text DEFAULT 'auto',
+	on_empty text DEFAULT 'error',
+	audit text DEFAULT NULL,
+	if_running text DEFAULT 'wait',
+	create_partition boolean DEFAULT true,
+	ignore_columns text[] DEFAULT NULL,
+	run_id text DEFAULT NULL
+) RETURNS load_result
+AS 'MODULE_PATHNAME', 'iload_replace_partition'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION replace_partition(pg_catalog.regclass, date, text, text, interval, text, text, text, text, text, boolean, text[], text) IS
+'make a day (or other period) of a table equal to the result of a query';
+
+CREATE FUNCTION replace_slice(
+	target pg_catalog.regclass,
+	lower text,
+	upper text,
+	query text,
+	date_column text DEFAULT NULL,
+	timezone text DEFAULT NULL,
+	method text DEFAULT 'auto',
+	on_empty text DEFAULT 'error',
+	audit text DEFAULT NULL,
+	if_running text DEFAULT 'wait',
+	create_partition boolean DEFAULT true,
+	ignore_columns text[] DEFAULT NULL,
+	run_id text DEFAULT NULL
+) RETURNS load_result
+AS 'MODULE_PATHNAME', 'iload_replace_slice'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION replace_slice(pg_catalog.regclass, text, text, text, text, text, text, text, text, text, boolean, text[], text) IS
+'make the rows from lower up to, not including, upper equal to the result of a query';
+
+--
+-- Fingerprint
+--
+
+CREATE FUNCTION fingerprint_transition(internal, record) RETURNS internal
+AS 'MODULE_PATHNAME', 'iload_fingerprint_transition'
+LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE;
+
+CREATE FUNCTION fingerprint_merge(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'iload_fingerprint_merge'
+LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE;
+
+CREATE FUNCTION fingerprint_serial(internal) RETURNS bytea
+AS 'MODULE_PATHNAME', 'iload_fingerprint_serial'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION fingerprint_deserial(bytea, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'iload_fingerprint_deserial'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION fingerprint_final(internal) RETURNS text
+AS 'MODULE_PATHNAME', 'iload_fingerprint_final'
+LANGUAGE C IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE;
+
+CREATE AGGREGATE fingerprint(record) (
+	SFUNC = fingerprint_transition,
+	STYPE = internal,
+	FINALFUNC = fingerprint_final,
+	COMBINEFUNC = fingerprint_merge,
+	SERIALFUNC = fingerprint_serial,
+	DESERIALFUNC = fingerprint_deserial,
+	PARALLEL = SAFE
+);
+
+COMMENT ON FUNCTION fingerprint_transition(internal, record) IS
+'aggregate transition function of fingerprint';
+COMMENT ON FUNCTION fingerprint_merge(internal, internal) IS
+'aggregate combine function of fingerprint';
+COMMENT ON FUNCTION fingerprint_serial(internal) IS
+'aggregate serial function of fingerprint';
+COMMENT ON FUNCTION fingerprint_deserial(bytea, internal) IS
+'aggregate deserial function of fingerprint';
+COMMENT ON FUNCTION fingerprint_final(internal) IS
+'aggregate final function of fingerprint';
+COMMENT ON AGGREGATE fingerprint(record) IS
+'order-independent 128-bit digest of a multiset of rows, with their number';

@@ -1,0 +1,129 @@
+/*
+ * columns.c
+ *		The columns of the target that a load supplies, and those it compares.
+ *
+ * Generated columns are left out of both: the server computes them from the
+ * others when a row is stored.  Partitions may number their columns in their
+ * own way, so everything is kept by the target's order and mapped by name.
+ */
+#include "postgres.h"
+
+#include "nodes/value.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "columns.h"
+
+static bool
+is_ignored(List *ignored, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, ignored)
+	{
+		if (strcmp(strVal(lfirst(lc)), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Each ignored name must be a column, or a misspelt one would be compared. */
+static void
+check_ignored(Relation target, List *ignored)
+{
+	ListCell   *lc;
+
+	foreach(lc, ignored)
+	{
+		if (get_attnum(RelationGetRelid(target), strVal(lfirst(lc))) <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of table \"%s\" does not exist",
+							strVal(lfirst(lc)), RelationGetRelationName(target)),
+					 errdetail("It is named in ignore_columns."),
+					 errtable(target)));
+	}
+}
+
+/*
+ * The columns of "target", of which those named in "ignored", a list of String
+ * nodes, are not compared.  Allocates in the current context.
+ */
+IloadColumns *
+iload_columns_create(Relation target, List *ignored)
+{
+	TupleDesc	desc = RelationGetDescr(target);
+	IloadColumns *columns = palloc0(sizeof(IloadColumns));
+	int			n = 0;
+
+	check_ignored(target, ignored);
+	columns->attnums = palloc(desc->natts * sizeof(AttrNumber));
+	columns->compared = palloc(desc->natts * sizeof(AttrNumber));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (!att->attisdropped && att->attgenerated == '\0')
+			columns->attnums[n++] = att->attnum;
+	}
+	if (n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("table \"%s\" has no column that can be loaded",
+						RelationGetRelationName(target))));
+
+	columns->desc = CreateTemplateTupleDesc(n);
+	for (int i = 0; i < n; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, columns->attnums[i] - 1);
+
+		TupleDescInitEntry(columns->desc, i + 1, NameStr(att->attname),
+						   att->atttypid, att->atttypmod, att->attndims);
+		TupleDescInitEntryCollation(columns->desc, i + 1, att->attcollation);
+		if (!is_ignored(ignored, NameStr(att->attname)))
+			columns->compared[columns->ncompared++] = i + 1;
+	}
+	return columns;
+}
+
+/* The loaded columns as SQL text, "alias.a, alias.b", or without an alias. */
+char *
+iload_columns_list(const IloadColumns *columns, const char *alias)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	for (int i = 0; i < columns->desc->natts; i++)
+	{
+		if (i > 0)
+			appendStringInfoString(&list, ", ");
+		if (alias != NULL)
+			appendStringInfo(&list, "%s.", alias);
+		appendStringInfoString(&list,
+							   quote_identifier(NameStr(TupleDescAttr(columns->desc, i)->attname)));
+	}
+	return list.data;
+}
+
+/* A hasher of the compared columns for rows that have the loaded columns. */
+IloadRowHasher *
+iload_columns_hasher(const IloadColumns *columns)
+{
+	return iload_row_hasher_create(columns->desc, columns->ncompared, columns->compared);
+}
+
+/* A hasher of the compared columns for tuples as they are stored in a leaf. */
+IloadRowHasher *
+iload_columns_leaf_hasher(const IloadColumns *columns, Relation leaf)
+{
+	AttrNumber *attnums = palloc(columns->ncompared * sizeof(AttrNumber));
+
+	for (int i = 0; i < columns->ncompared; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(columns->desc, columns->compared[i] - 1);
+
+		attnums[i] = get_attnum(RelationGetRelid(leaf), NameStr(att->attname));
+	}
+	return iload_row_hasher_create(RelationGetDescr(leaf), columns->ncompared, attnums);
+}

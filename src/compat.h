@@ -1,0 +1,67 @@
+/*
+ * compat.h
+ *		Differences between the server's major versions, and nothing else.
+ *
+ * Each shim has the signature of the newest version and names the change in
+ * the server that made it necessary.
+ */
+#ifndef ILOAD_COMPAT_H
+#define ILOAD_COMPAT_H
+
+#include "access/tupdesc.h"
+#include "catalog/pg_class.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/tuplesort.h"
+
+#if PG_VERSION_NUM < 150000
+#error "idempotent_load needs PostgreSQL 15 or later"
+#endif
+
+/* 16 replaced the pg_*_ownercheck functions by one (c727f511bd). */
+static inline bool
+iload_class_ownercheck(Oid relid, Oid roleid)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(RelationRelationId, relid, roleid);
+#else
+	return pg_class_ownercheck(relid, roleid);
+#endif
+}
+
+/* 16 let the caller say whether the datum is copied (e1f3c8cdd8 and later). */
+static inline bool
+iload_tuplesort_getdatum(Tuplesortstate *state, bool forward, Datum *val, bool *isnull)
+{
+#if PG_VERSION_NUM >= 160000
+	return tuplesort_getdatum(state, forward, false, val, isnull, NULL);
+#else
+	return tuplesort_getdatum(state, forward, val, isnull, NULL);
+#endif
+}
+
+/* 18 dropped the parameter execute_once (3eea7a0c97). */
+static inline void
+iload_ExecutorRun(QueryDesc *desc, uint64 count)
+{
+#if PG_VERSION_NUM >= 180000
+	ExecutorRun(desc, ForwardScanDirection, count);
+#else
+	ExecutorRun(desc, ForwardScanDirection, count, true);
+#endif
+}
+
+/* 18 keeps a compact copy of each attribute beside the form (5983a4cffc). */
+static inline void
+iload_attribute_changed(TupleDesc desc, int i)
+{
+#if PG_VERSION_NUM >= 180000
+	populate_compact_attribute(desc, i);
+#else
+	(void) desc;
+	(void) i;
+#endif
+}
+
+#endif

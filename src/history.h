@@ -1,0 +1,28 @@
+/*
+ * history.h
+ *		The table load_history: one row a load, in the load's transaction.
+ */
+#ifndef ILOAD_HISTORY_H
+#define ILOAD_HISTORY_H
+
+#include "slice.h"
+
+/* What is known of a load when it is done. */
+typedef struct IloadHistoryRow
+{
+	const IloadSlice *slice;
+	const char *run_id;			/* or NULL */
+	const char *query;
+	const char *method;
+	int64		rows;
+	int64		rows_before;
+	int64		inserted;
+	int64		deleted;
+	const char *fingerprint;
+	TimestampTz started;
+	TimestampTz finished;
+} IloadHistoryRow;
+
+extern void iload_history_insert(Oid schema, const IloadHistoryRow *row);
+
+#endif

@@ -1,0 +1,285 @@
+/*
+ * lock.c
+ *		The slice lock: one load of a slice at a time.
+ *
+ * Heavyweight locks that last until the transaction ends, so nothing is left
+ * behind by an error, a cancel or a lost connection, they obey lock_timeout,
+ * deadlocks are found, and PREPARE TRANSACTION keeps them.  Their tags lie in
+ * the space of advisory locks, marked by a number of our own in objsubid, where
+ * no advisory lock function of SQL can reach them:
+ *
+ *		classid   OID of the topmost table
+ *		objid     the unit: a day, a number, or the hash of a value
+ *		objsubid  ILOAD_LOCK_UNIT, or ILOAD_LOCK_TARGET for the table as a whole
+ *
+ * A slice of few units takes the lock of the table in a mode that is shared
+ * with its like, and each of its units exclusively.  A slice of many units, or
+ * one whose units cannot be counted, takes the lock of the table exclusively.
+ * So loads of different days do not wait for each other, overlapping ones do,
+ * and the number of locks is bounded.  The table's lock comes first, then the
+ * units upwards: one order, for all.
+ */
+#include "postgres.h"
+
+#include "access/hash.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/builtins.h"
+#include "utils/typcache.h"
+
+#include "errcodes.h"
+#include "lock.h"
+
+#define ILOAD_LOCK_TARGET	0x494C
+#define ILOAD_LOCK_UNIT		0x494D
+
+/* A slice of more units than this locks the table as a whole: two months. */
+#define MAX_UNITS			62
+
+/* The calendar day of a value of a date or timestamp type. */
+static DateADT
+day_of(const IloadKey *key, Datum value)
+{
+	switch (key->kind)
+	{
+		case ILOAD_KEY_TIMESTAMP:
+			return DatumGetDateADT(DirectFunctionCall1(timestamp_date, value));
+		case ILOAD_KEY_TIMESTAMPTZ:
+			return DatumGetDateADT(DirectFunctionCall1(timestamptz_date, value));
+		default:
+			return DatumGetDateADT(value);
+	}
+}
+
+static int64
+integer_of(const IloadKey *key, Datum value)
+{
+	return key->type == INT8OID ? DatumGetInt64(value) : DatumGetInt32(value);
+}
+
+static uint32
+hash_of(const IloadKey *key, Datum value)
+{
+	TypeCacheEntry *entry = lookup_type_cache(key->type, TYPECACHE_HASH_PROC_FINFO);
+
+	if (!OidIsValid(entry->hash_proc))
+		return 0;
+	return DatumGetUInt32(FunctionCall1Coll(&entry->hash_proc_finfo, key->collation, value));
+}
+
+/*
+ * Units of a span of whole numbers, days among them, in "units"; their number,
+ * or 0 where they are too many.
+ */
+static int
+units_of_span(int64 first, int64 end, uint32 *units)
+{
+	if (end - first > MAX_UNITS || end <= first)
+		return 0;
+	for (int64 i = first; i < end; i++)
+		units[i - first] = (uint32) i;
+	return (int) (end - first);
+}
+
+/*
+ * Units of a calendar period on an integer or text key: the number yyyymmdd or
+ * the hash of yyyy-mm-dd of each day, as a slice of that one value has it.
+ */
+static int
+units_of_days(IloadSlice *slice, uint32 *units)
+{
+	IloadKey   *key = slice->key;
+	int			n = slice->upper_date - slice->date;
+
+	if (n > MAX_UNITS)
+		return 0;
+	for (int i = 0; i < n; i++)
+	{
+		Datum		value = iload_key_from_date(key, slice->date + i);
+
+		units[i] = key->kind == ILOAD_KEY_INTEGER ?
+			(uint32) integer_of(key, value) : hash_of(key, value);
+	}
+	return n;
+}
+
+/* The units that the slice consists of; 0 stands for the table as a whole. */
+static int
+slice_units(IloadSlice *slice, uint32 *units)
+{
+	IloadKey   *key = slice->key;
+
+	switch (key->kind)
+	{
+		case ILOAD_KEY_DATE:
+		case ILOAD_KEY_TIMESTAMP:
+		case ILOAD_KEY_TIMESTAMPTZ:
+			{
+				DateADT		first = day_of(key, slice->lower);
+				DateADT		last;
+
+				if (slice->single)
+					return units_of_span(first, (int64) first + 1, units);
+				last = day_of(key, slice->upper);
+				if (DATE_NOT_FINITE(first) || DATE_NOT_FINITE(last))
+					return 0;
+				/* an upper bound past midnight takes part of its day */
+				if (iload_key_cmp(key, slice->upper, iload_key_from_date(key, last)) > 0)
+					last++;
+				return units_of_span(first, last, units);
+			}
+		case ILOAD_KEY_INTEGER:
+			if (slice->by_date)
+				return units_of_days(slice, units);
+			return units_of_span(integer_of(key, slice->lower),
+								 slice->single ? integer_of(key, slice->lower) + 1 :
+								 integer_of(key, slice->upper), units);
+		case ILOAD_KEY_TEXT:
+			if (slice->by_date)
+				return units_of_days(slice, units);
+			/* FALLTHROUGH */
+		case ILOAD_KEY_OTHER:
+			if (!slice->single)
+				return 0;
+			units[0] = hash_of(key, slice->lower);
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * A list in text of the other processes that hold a lock, or NULL where there
+ * is none; only of those for which "condition" holds, SQL text about their row
+ * "a" in pg_stat_activity.
+ */
+static char *
+lock_holders(const LOCKTAG *tag, const char *condition)
+{
+	Oid			types[] = {OIDOID, OIDOID, INT8OID, INT4OID};
+	Datum		values[4];
+	MemoryContext caller = CurrentMemoryContext;
+	char	   *pids = NULL;
+
+	values[0] = ObjectIdGetDatum(tag->locktag_field1);
+	values[1] = ObjectIdGetDatum(tag->locktag_field2);
+	values[2] = Int64GetDatum((int64) tag->locktag_field3);
+	values[3] = Int32GetDatum(tag->locktag_field4);
+
+	SPI_connect();
+	if (SPI_execute_with_args(psprintf("SELECT pg_catalog.string_agg(CASE WHEN %s"
+									   " THEN a.pid::pg_catalog.text END, ', ')"
+									   " FROM pg_catalog.pg_locks l"
+									   " JOIN pg_catalog.pg_stat_activity a"
+									   " ON a.pid OPERATOR(pg_catalog.=) l.pid"
+									   " WHERE l.locktype OPERATOR(pg_catalog.=) 'advisory'"
+									   " AND l.granted"
+									   " AND l.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()"
+									   " AND l.database OPERATOR(pg_catalog.=) $1"
+									   " AND l.classid OPERATOR(pg_catalog.=) $2"
+									   " AND l.objid::pg_catalog.int8 OPERATOR(pg_catalog.=) $3"
+									   " AND l.objsubid OPERATOR(pg_catalog.=) $4", condition),
+							  4, types, values, NULL, false, 0) == SPI_OK_SELECT &&
+		SPI_processed == 1)
+	{
+		char	   *list = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+
+		if (list != NULL)
+			pids = MemoryContextStrdup(caller, list);
+	}
+	SPI_finish();
+	return pids;
+}
+
+/*
+ * End the transactions of the processes that hold a lock.  One that runs a
+ * statement is asked to cancel it; one that sits in its transaction doing
+ * nothing would not notice, so its connection is ended.  The server's functions
+ * decide who may do that, and raise the error.
+ */
+static void
+cancel_holders(const LOCKTAG *tag)
+{
+	(void) lock_holders(tag,
+						"CASE WHEN pg_catalog.starts_with(a.state, 'idle in transaction')"
+						" THEN pg_catalog.pg_terminate_backend(a.pid)"
+						" ELSE pg_catalog.pg_cancel_backend(a.pid) END");
+}
+
+/* Take one lock; false where it is not to be had and the caller wants to skip. */
+static bool
+lock_one(IloadSlice *slice, uint32 unit, uint16 space, LOCKMODE mode,
+		 IloadIfRunning if_running)
+{
+	LOCKTAG		tag;
+	char	   *pids;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, slice->root, unit, space);
+
+	if (if_running == ILOAD_RUNNING_WAIT)
+	{
+		(void) LockAcquire(&tag, mode, false, false);
+		return true;
+	}
+	if (LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL)
+		return true;
+
+	switch (if_running)
+	{
+		case ILOAD_RUNNING_SKIP:
+			return false;
+		case ILOAD_RUNNING_CANCEL:
+			cancel_holders(&tag);
+			(void) LockAcquire(&tag, mode, false, false);
+			return true;
+		default:
+			break;
+	}
+	pids = lock_holders(&tag, "true");
+	ereport(ERROR,
+			(errcode(ERRCODE_ILOAD_SLICE_BUSY),
+			 errmsg("another load of slice %s of table \"%s\" is running",
+					iload_slice_text(slice), slice->table_name),
+			 pids != NULL ? errdetail("It runs in process %s.", pids) :
+			 errdetail("It has just ended, or is a prepared transaction."),
+			 errhint("Wait for it with if_running => 'wait', or end it with if_running => 'cancel'.")));
+}
+
+static void
+unlock_one(IloadSlice *slice, uint32 unit, uint16 space, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, slice->root, unit, space);
+	(void) LockRelease(&tag, mode, false);
+}
+
+/*
+ * Lock the slice until the end of the transaction.  Returns false, with none
+ * of the locks that it took kept, only where "if_running" is skip and another
+ * transaction holds one.
+ *
+ * May wait.  Errors: slice busy (fail), no right to cancel the other session
+ * (cancel), and those of any wait for a lock.
+ */
+bool
+iload_lock_slice(IloadSlice *slice, IloadIfRunning if_running)
+{
+	uint32		units[MAX_UNITS];
+	int			n = slice_units(slice, units);
+	LOCKMODE	table_mode = n == 0 ? ExclusiveLock : RowExclusiveLock;
+
+	if (!lock_one(slice, 0, ILOAD_LOCK_TARGET, table_mode, if_running))
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (lock_one(slice, units[i], ILOAD_LOCK_UNIT, ExclusiveLock, if_running))
+			continue;
+		while (--i >= 0)
+			unlock_one(slice, units[i], ILOAD_LOCK_UNIT, ExclusiveLock);
+		unlock_one(slice, 0, ILOAD_LOCK_TARGET, table_mode);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,12 @@
+/*
+ * partition.h
+ *		Making the partitions that a slice lacks.
+ */
+#ifndef ILOAD_PARTITION_H
+#define ILOAD_PARTITION_H
+
+#include "leaf.h"
+
+extern void iload_partition_create(IloadSlice *slice, IloadGap *gap);
+
+#endif

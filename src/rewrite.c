@@ -1,0 +1,289 @@
+/*
+ * rewrite.c
+ *		Writing to the target by SQL: DELETE and INSERT.
+ *
+ * All writes are statements on the target, run by the executor as the caller,
+ * so tuple routing, constraints, triggers, foreign keys, row security, rules
+ * and logical replication mean what they always mean, and tables of every kind
+ * that takes SQL can be loaded.  The rows come from tuplestores that the
+ * statements read as named relations.
+ *
+ * The DELETE and the INSERT share one level of AFTER triggers, which fire at
+ * the end, as if they were one statement: so a row that is replaced by one with
+ * the same key does not break a foreign key that refers to it.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+#include "utils/typcache.h"
+
+#include "rewrite.h"
+#include "wait_point.h"
+
+/* Names of the relations that the statements read. */
+#define DOOMED_NAME "iload_doomed"
+#define FRESH_NAME	"iload_fresh"
+
+/* The columns of a tuplestore of rows to delete: where each one lies. */
+TupleDesc
+iload_rewrite_doomed_desc(void)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(2);
+
+	TupleDescInitEntry(desc, 1, "relation", OIDOID, -1, 0);
+	TupleDescInitEntry(desc, 2, "tid", TIDOID, -1, 0);
+	return desc;
+}
+
+/* Let the statements of this SPI level read "store" under a name. */
+static void
+register_store(const char *name, TupleDesc desc, Tuplestorestate *store, uint64 rows)
+{
+	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
+
+	enr->md.name = pstrdup(name);
+	enr->md.reliddesc = InvalidOid;
+	enr->md.tupdesc = desc;
+	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
+	enr->md.enrtuples = rows;
+	enr->reldata = store;
+	if (SPI_register_relation(enr) != SPI_OK_REL_REGISTER)
+		elog(ERROR, "could not register relation \"%s\"", name);
+}
+
+/*
+ * Run a statement, with the slice's bounds as $3 and $4, without firing the
+ * AFTER triggers that it queues.  Returns the number of rows; none where a rule
+ * has turned the statement into another kind than "expected".
+ */
+static uint64
+run_statement(IloadSlice *slice, const char *text, int expected)
+{
+	Oid			types[ILOAD_SLICE_NPARAMS];
+	Datum		values[ILOAD_SLICE_NPARAMS];
+	char		nulls[ILOAD_SLICE_NPARAMS];
+	ParamListInfo params = iload_slice_params(slice);
+	SPIPlanPtr	plan;
+	int			result;
+
+	for (int i = 0; i < ILOAD_SLICE_NPARAMS; i++)
+	{
+		types[i] = params->params[i].ptype;
+		values[i] = params->params[i].value;
+		nulls[i] = params->params[i].isnull ? 'n' : ' ';
+	}
+	plan = SPI_prepare(text, ILOAD_SLICE_NPARAMS, types);
+	if (plan == NULL)
+		elog(ERROR, "SPI_prepare failed: %s", SPI_result_code_string(SPI_result));
+	result = SPI_execute_snapshot(plan, values, nulls, InvalidSnapshot, InvalidSnapshot,
+								  false, false, 0);
+	if (result < 0)
+		elog(ERROR, "SPI_execute_snapshot failed: %s", SPI_result_code_string(result));
+	return result == expected ? SPI_processed : 0;
+}
+
+/*
+ * SQL text that picks the rows to delete of the target "t": all of the slice,
+ * or those at the places in "d".
+ */
+static char *
+doomed_predicate(const IloadRewrite *rewrite)
+{
+	char	   *predicate = iload_slice_predicate(rewrite->slice, "t");
+
+	if (rewrite->doomed == NULL)
+		return predicate;
+	return psprintf("t.ctid OPERATOR(pg_catalog.=) d.tid"
+					" AND t.tableoid OPERATOR(pg_catalog.=) d.relation AND %s", predicate);
+}
+
+/*
+ * "AND t.a = s.a AND t.b = s.b" over the columns of "relid" in an array of
+ * numbers.  The target has columns of the same names.  Generated ones are not
+ * among the rows to insert; without them more rows may count as the same.
+ */
+static char *
+same_key_predicate(Oid relid, ArrayType *attnums)
+{
+	Datum	   *numbers;
+	int			n;
+	StringInfoData text;
+
+	deconstruct_array(attnums, INT2OID, sizeof(int16), true, TYPALIGN_SHORT,
+					  &numbers, NULL, &n);
+	initStringInfo(&text);
+	for (int i = 0; i < n; i++)
+	{
+		AttrNumber	attnum = DatumGetInt16(numbers[i]);
+		TypeCacheEntry *entry = lookup_type_cache(get_atttype(relid, attnum), TYPECACHE_EQ_OPR);
+		const char *name = quote_identifier(get_attname(relid, attnum, false));
+
+		if (get_attgenerated(relid, attnum) != '\0')
+			continue;
+		appendStringInfo(&text, " AND t.%s %s s.%s", name,
+						 iload_operator_text(entry->eq_opr), name);
+	}
+	return text.data;
+}
+
+/*
+ * A foreign key that refers to the target and acts when a row is deleted would
+ * act on a row that is only replaced by one with the same key: its referring
+ * rows would be deleted, or lose their reference, though the key stays.
+ */
+static void
+check_cascade(IloadRewrite *rewrite, const char *constraint, Oid relid, ArrayType *attnums)
+{
+	uint64		found;
+
+	found = run_statement(rewrite->slice,
+						  psprintf("SELECT FROM %s AS t, " FRESH_NAME " AS s%s WHERE %s%s LIMIT 1",
+								   rewrite->slice->qualified_name,
+								   rewrite->doomed != NULL ? ", " DOOMED_NAME " AS d" : "",
+								   doomed_predicate(rewrite),
+								   same_key_predicate(relid, attnums)),
+						  SPI_OK_SELECT);
+	if (found > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot replace rows of table \"%s\" that foreign key \"%s\" refers to",
+						rewrite->slice->table_name, constraint),
+				 errdetail("The foreign key acts on the referring rows when a row is deleted, and would do so for rows that are replaced by others with the same key."),
+				 errhint("Define the foreign key as ON DELETE NO ACTION, which allows rows to be replaced.")));
+}
+
+/* The OIDs of the leaves, as an array. */
+static Datum
+leaf_oids(IloadLeaves *leaves)
+{
+	Datum	   *oids = palloc(list_length(leaves->leaves) * sizeof(Datum));
+	ListCell   *lc;
+
+	foreach(lc, leaves->leaves)
+		oids[foreach_current_index(lc)] = ObjectIdGetDatum(((IloadLeaf *) lfirst(lc))->relid);
+	return PointerGetDatum(construct_array(oids, list_length(leaves->leaves), OIDOID,
+										   sizeof(Oid), true, TYPALIGN_INT));
+}
+
+/*
+ * Check the foreign keys that refer to the target, and those that refer to one
+ * of the leaves alone.
+ */
+static void
+check_cascades(IloadRewrite *rewrite)
+{
+	Oid			types[2] = {OIDOID, OIDARRAYOID};
+	Datum		values[2];
+	uint64		n;
+	SPITupleTable *constraints;
+
+	values[0] = ObjectIdGetDatum(rewrite->slice->target);
+	values[1] = leaf_oids(rewrite->leaves);
+	if (SPI_execute_with_args("SELECT DISTINCT ON (c.confrelid, c.confkey)"
+							  " c.conname, c.confrelid, c.confkey"
+							  " FROM pg_catalog.pg_constraint c"
+							  " WHERE (c.confrelid OPERATOR(pg_catalog.=) $1"
+							  " OR c.confrelid OPERATOR(pg_catalog.=) ANY ($2)"
+							  " AND c.conparentid OPERATOR(pg_catalog.=) 0)"
+							  " AND c.contype OPERATOR(pg_catalog.=) 'f'"
+							  " AND c.confdeltype OPERATOR(pg_catalog.=) ANY ('{c,n,d}')"
+							  " ORDER BY c.confrelid, c.confkey, c.conname",
+							  2, types, values, NULL, true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read pg_constraint");
+	n = SPI_processed;
+	constraints = SPI_tuptable;
+	for (uint64 i = 0; i < n; i++)
+	{
+		HeapTuple	row = constraints->vals[i];
+		bool		isnull;
+		Datum		confrelid = SPI_getbinval(row, constraints->tupdesc, 2, &isnull);
+		Datum		confkey = SPI_getbinval(row, constraints->tupdesc, 3, &isnull);
+
+		check_cascade(rewrite, SPI_getvalue(row, constraints->tupdesc, 1),
+					  DatumGetObjectId(confrelid), DatumGetArrayTypeP(confkey));
+	}
+}
+
+/*
+ * Delete the rows to delete.  Rows named by their place are fetched by it: the
+ * planner is kept from reading the whole leaf for a join, which it would prefer
+ * where they are many but still a small part.  Not under row security, where
+ * no condition of ours may come before those of the policies.
+ */
+static void
+delete_doomed(IloadRewrite *rewrite)
+{
+	const char *table = rewrite->slice->qualified_name;
+	int			nestlevel = NewGUCNestLevel();
+
+	if (rewrite->doomed != NULL &&
+		check_enable_rls(rewrite->slice->target, InvalidOid, true) != RLS_ENABLED)
+	{
+		(void) set_config_option("enable_hashjoin", "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+		(void) set_config_option("enable_mergejoin", "off", PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+	}
+	rewrite->deleted = run_statement(rewrite->slice,
+									 psprintf("DELETE FROM %s AS t%s WHERE %s", table,
+											  rewrite->doomed != NULL ? " USING " DOOMED_NAME " AS d" : "",
+											  doomed_predicate(rewrite)),
+									 SPI_OK_DELETE);
+	AtEOXact_GUC(true, nestlevel);
+}
+
+/*
+ * Insert the rows to insert.  They have all their values, also those of
+ * identity columns, which a default has already drawn.
+ */
+static void
+insert_fresh(IloadRewrite *rewrite)
+{
+	rewrite->inserted = run_statement(rewrite->slice,
+									  psprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE"
+											   " SELECT %s FROM " FRESH_NAME " AS s",
+											   rewrite->slice->qualified_name,
+											   iload_columns_list(rewrite->columns, NULL),
+											   iload_columns_list(rewrite->columns, "s")),
+									  SPI_OK_INSERT);
+}
+
+/*
+ * Delete and insert, as the caller.  The first statement that writes comes
+ * after everything that can be checked beforehand; the server's own checks of
+ * constraints and triggers come with the statements.
+ */
+void
+iload_rewrite_apply(IloadRewrite *rewrite)
+{
+	SPI_connect();
+	if (rewrite->doomed != NULL)
+		register_store(DOOMED_NAME, iload_rewrite_doomed_desc(), rewrite->doomed,
+					   rewrite->ndoomed);
+	register_store(FRESH_NAME, rewrite->columns->desc, rewrite->fresh, rewrite->nfresh);
+	if (rewrite->ndoomed > 0 && rewrite->nfresh > 0)
+		check_cascades(rewrite);
+
+	AfterTriggerBeginQuery();
+	if (rewrite->ndoomed > 0)
+		delete_doomed(rewrite);
+	iload_wait_point("deleted");
+	if (rewrite->nfresh > 0)
+		insert_fresh(rewrite);
+	iload_wait_point("inserted");
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	AfterTriggerEndQuery(NULL);
+	PopActiveSnapshot();
+	CommandCounterIncrement();
+	SPI_finish();
+}

@@ -1,0 +1,35 @@
+/*
+ * rewrite.h
+ *		Writing to the target by SQL: DELETE and INSERT.
+ */
+#ifndef ILOAD_REWRITE_H
+#define ILOAD_REWRITE_H
+
+#include "utils/tuplestore.h"
+
+#include "columns.h"
+#include "leaf.h"
+#include "slice.h"
+
+/* What is to be written, and what was. */
+typedef struct IloadRewrite
+{
+	IloadSlice *slice;
+	IloadLeaves *leaves;
+	IloadColumns *columns;
+
+	Tuplestorestate *doomed;	/* rows to delete, see
+								 * iload_rewrite_doomed_desc; NULL for all
+								 * rows of the slice */
+	uint64		ndoomed;
+	Tuplestorestate *fresh;		/* rows to insert, of the loaded columns */
+	uint64		nfresh;
+
+	uint64		deleted;		/* set by iload_rewrite_apply */
+	uint64		inserted;
+} IloadRewrite;
+
+extern TupleDesc iload_rewrite_doomed_desc(void);
+extern void iload_rewrite_apply(IloadRewrite *rewrite);
+
+#endif

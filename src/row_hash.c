@@ -1,0 +1,410 @@
+/*
+ * row_hash.c
+ *		The 128-bit hash of one row.
+ *
+ * Two rows have the same hash where a reader could not tell them apart.  The
+ * hash is that of the row's canonical image: the bytes that the server's own
+ * tuple layout gives to the picked columns, in their order, with
+ *
+ *	- out-of-line and compressed values fetched and expanded, and a short header
+ *	  wherever one fits,
+ *	- one NaN, whatever bits it was computed with,
+ *	- arrays without a null bitmap unless an element is null,
+ *	- composites, and what is built of them, in the form of their binary send
+ *	  function, since their stored form carries traces of where they came from.
+ *
+ * The null bitmap, where there is one, goes into the seed.
+ *
+ * So a stored tuple that happens to be canonical already, as nearly all are, is
+ * hashed where it lies, in one run: the fast path.  Everything else is brought
+ * into canonical form first: the slow path.  The two agree on every row.
+ *
+ * A hasher lives in the context that was current when it was made, with a
+ * scratch context below it that is reset for each row.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/float.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/typcache.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "compat.h"
+#include "row_hash.h"
+
+/* What can keep a stored value from being in canonical form. */
+typedef enum CanonicalCheck
+{
+	CHECK_NOTHING,
+	CHECK_FLOAT4,				/* it may be a NaN */
+	CHECK_FLOAT8,
+	CHECK_VARLENA,				/* its header */
+	CHECK_ARRAY,				/* its header, and its null bitmap */
+	CHECK_COMPLEX				/* never in canonical form */
+} CanonicalCheck;
+
+typedef struct HashedColumn
+{
+	AttrNumber	attnum;			/* in the tuple descriptor given */
+	CanonicalCheck check;
+	int16		attlen;
+	char		attalign;
+	Oid			type;			/* base type */
+	Oid			send;			/* of a complex type */
+	Oid			element;		/* of an array */
+	int16		elmlen;
+	bool		elmbyval;
+	char		elmalign;
+} HashedColumn;
+
+struct IloadRowHasher
+{
+	TupleDesc	desc;			/* as given; not owned */
+	int			natts;
+	HashedColumn *columns;
+	TupleDesc	canonical;		/* layout of the canonical image */
+	bool		same_layout;	/* a tuple of "desc" may be canonical */
+	int			last_checked;	/* columns behind it need no check */
+	MemoryContext scratch;
+	Datum	   *values;			/* of the canonical image */
+	bool	   *isnull;
+	Datum	   *deformed;		/* of a tuple of "desc" */
+	bool	   *deformed_null;
+	bits8	   *bitmap;
+	Size		image_size;
+	char	   *image;
+};
+
+/* Is a type a composite, or built of one: an array, a range, a domain? */
+static bool
+is_complex(Oid type)
+{
+	Oid			inner;
+
+	check_stack_depth();
+	type = getBaseType(type);
+	if (type == RECORDOID || type == RECORDARRAYOID)
+		return true;
+	inner = get_element_type(type);
+	if (!OidIsValid(inner))
+		inner = get_range_subtype(type);
+	if (!OidIsValid(inner) && type_is_multirange(type))
+		inner = get_range_subtype(get_multirange_range(type));
+	if (OidIsValid(inner))
+		return is_complex(inner);
+	return get_typtype(type) == TYPTYPE_COMPOSITE;
+}
+
+static void
+describe_column(HashedColumn *column, Form_pg_attribute att)
+{
+	column->attnum = att->attnum;
+	column->attlen = att->attlen;
+	column->attalign = att->attalign;
+	column->type = getBaseType(att->atttypid);
+	column->check = CHECK_NOTHING;
+
+	if (column->type == FLOAT4OID)
+		column->check = CHECK_FLOAT4;
+	else if (column->type == FLOAT8OID)
+		column->check = CHECK_FLOAT8;
+	else if (att->attlen == -1)
+	{
+		bool		varlena;
+
+		column->check = CHECK_VARLENA;
+		column->element = get_element_type(column->type);
+		if (is_complex(column->type))
+		{
+			column->check = CHECK_COMPLEX;
+			getTypeBinaryOutputInfo(column->type, &column->send, &varlena);
+		}
+		else if (OidIsValid(column->element))
+		{
+			column->check = CHECK_ARRAY;
+			get_typlenbyvalalign(column->element, &column->elmlen,
+								 &column->elmbyval, &column->elmalign);
+		}
+	}
+}
+
+/*
+ * A hasher for rows of "desc", of which the columns "attnums" count, in that
+ * order; they must not be dropped ones.  "desc" must outlive the hasher.
+ */
+IloadRowHasher *
+iload_row_hasher_create(TupleDesc desc, int natts, const AttrNumber *attnums)
+{
+	IloadRowHasher *hasher = palloc0(sizeof(IloadRowHasher));
+
+	hasher->desc = desc;
+	hasher->natts = natts;
+	hasher->columns = palloc0(natts * sizeof(HashedColumn));
+	hasher->canonical = CreateTemplateTupleDesc(natts);
+	hasher->same_layout = (natts == desc->natts);
+	hasher->values = palloc(natts * sizeof(Datum));
+	hasher->isnull = palloc(natts * sizeof(bool));
+	hasher->deformed = palloc(desc->natts * sizeof(Datum));
+	hasher->deformed_null = palloc(desc->natts * sizeof(bool));
+	hasher->bitmap = palloc0(BITMAPLEN(natts));
+	hasher->image_size = 1024;
+	hasher->image = palloc(hasher->image_size);
+	hasher->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											"idempotent_load row hash",
+											ALLOCSET_DEFAULT_SIZES);
+
+	for (int i = 0; i < natts; i++)
+	{
+		HashedColumn *column = &hasher->columns[i];
+		Form_pg_attribute att = TupleDescAttr(desc, attnums[i] - 1);
+
+		Assert(!att->attisdropped);
+		describe_column(column, att);
+		if (column->check == CHECK_COMPLEX || attnums[i] != i + 1)
+			hasher->same_layout = false;
+		if (column->check != CHECK_NOTHING)
+			hasher->last_checked = i + 1;
+
+		/* every varlena may have a short header, whatever its storage */
+		TupleDescCopyEntry(hasher->canonical, i + 1, desc, attnums[i]);
+		if (column->attlen == -1)
+			TupleDescAttr(hasher->canonical, i)->attstorage = TYPSTORAGE_EXTENDED;
+		iload_attribute_changed(hasher->canonical, i);
+	}
+	return hasher;
+}
+
+static inline IloadRowHash
+hash_image(const void *data, Size size, uint64 seed)
+{
+	XXH128_hash_t hash = XXH3_128bits_withSeed(data, size, seed);
+	IloadRowHash result = {hash.low64, hash.high64};
+
+	return result;
+}
+
+/*
+ * The seed of a row: its number of columns, and which are null.  Bits beyond
+ * the last column are zero, as the server makes them.
+ */
+static inline uint64
+row_seed(int natts, const bits8 *bitmap)
+{
+	if (likely(bitmap == NULL))
+		return natts;
+	return XXH3_64bits_withSeed(bitmap, BITMAPLEN(natts), natts);
+}
+
+static inline bool
+varlena_is_canonical(const char *ptr)
+{
+	if (VARATT_IS_1B(ptr))
+		return !VARATT_IS_1B_E(ptr);
+	return VARATT_IS_4B_U(ptr) && !VARATT_CAN_MAKE_SHORT(ptr);
+}
+
+/* Arrays with a short header may lie unaligned, so the field is copied out. */
+static inline bool
+array_has_bitmap(const char *ptr)
+{
+	int32		dataoffset;
+
+	memcpy(&dataoffset, VARDATA_ANY(ptr) + offsetof(ArrayType, dataoffset) - VARHDRSZ,
+		   sizeof(dataoffset));
+	return dataoffset != 0;
+}
+
+static bool
+column_is_canonical(const HashedColumn *column, const char *ptr)
+{
+	float4		f4;
+	float8		f8;
+
+	switch (column->check)
+	{
+		case CHECK_NOTHING:
+			return true;
+		case CHECK_FLOAT4:
+			memcpy(&f4, ptr, sizeof(f4));
+			return !isnan(f4);
+		case CHECK_FLOAT8:
+			memcpy(&f8, ptr, sizeof(f8));
+			return !isnan(f8);
+		case CHECK_VARLENA:
+			return varlena_is_canonical(ptr);
+		case CHECK_ARRAY:
+			return varlena_is_canonical(ptr) && !array_has_bitmap(ptr);
+		case CHECK_COMPLEX:
+			return false;
+	}
+	return false;
+}
+
+/* Are the columns of a tuple, which has them all, stored in canonical form? */
+static bool
+columns_are_canonical(const IloadRowHasher *hasher, HeapTupleHeader header)
+{
+	const char *data = (const char *) header + header->t_hoff;
+	const bits8 *bitmap = header->t_infomask & HEAP_HASNULL ? header->t_bits : NULL;
+	Size		off = 0;
+
+	for (int i = 0; i < hasher->last_checked; i++)
+	{
+		const HashedColumn *column = &hasher->columns[i];
+
+		if (bitmap != NULL && att_isnull(i, bitmap))
+			continue;
+		if (column->attlen == -1)
+			off = att_align_pointer(off, column->attalign, -1, data + off);
+		else
+			off = att_align_nominal(off, column->attalign);
+		if (!column_is_canonical(column, data + off))
+			return false;
+		off = att_addlength_pointer(off, column->attlen, data + off);
+	}
+	return true;
+}
+
+/*
+ * The fast path: hash a tuple of the hasher's descriptor where it lies.
+ * Returns false, and leaves "hash" alone, where the tuple is not in canonical
+ * form.
+ */
+bool
+iload_row_hash_fast(IloadRowHasher *hasher, HeapTuple tuple, IloadRowHash *hash)
+{
+	HeapTupleHeader header = tuple->t_data;
+
+	if (!hasher->same_layout ||
+		HeapTupleHeaderGetNatts(header) != hasher->natts ||
+		(header->t_infomask & HEAP_HASEXTERNAL) != 0 ||
+		!columns_are_canonical(hasher, header))
+		return false;
+	*hash = hash_image((const char *) header + header->t_hoff,
+					   tuple->t_len - header->t_hoff,
+					   row_seed(hasher->natts,
+								header->t_infomask & HEAP_HASNULL ? header->t_bits : NULL));
+	return true;
+}
+
+/* An array as the server would build it anew. */
+static Datum
+canonical_array(const HashedColumn *column, Datum value)
+{
+	ArrayType  *array = DatumGetArrayTypeP(value);
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+
+	if (!ARR_HASNULL(array))
+		return PointerGetDatum(array);
+	deconstruct_array(array, column->element, column->elmlen, column->elmbyval,
+					  column->elmalign, &elements, &nulls, &n);
+	return PointerGetDatum(construct_md_array(elements, nulls, ARR_NDIM(array),
+											  ARR_DIMS(array), ARR_LBOUND(array),
+											  column->element, column->elmlen,
+											  column->elmbyval, column->elmalign));
+}
+
+/* A value in canonical form, allocated in the current context if at all. */
+static Datum
+canonical_value(const HashedColumn *column, Datum value)
+{
+	switch (column->check)
+	{
+		case CHECK_FLOAT4:
+			return isnan(DatumGetFloat4(value)) ? Float4GetDatum(get_float4_nan()) : value;
+		case CHECK_FLOAT8:
+			return isnan(DatumGetFloat8(value)) ? Float8GetDatum(get_float8_nan()) : value;
+		case CHECK_VARLENA:
+			if (varlena_is_canonical(DatumGetPointer(value)))
+				return value;
+			return PointerGetDatum(PG_DETOAST_DATUM(value));
+		case CHECK_ARRAY:
+			return canonical_array(column, value);
+		case CHECK_COMPLEX:
+			return PointerGetDatum(OidSendFunctionCall(column->send, value));
+		case CHECK_NOTHING:
+			break;
+	}
+	return value;
+}
+
+/*
+ * The slow path: hash a row given by values and nulls of all the columns of
+ * the hasher's descriptor.
+ */
+IloadRowHash
+iload_row_hash_values(IloadRowHasher *hasher, const Datum *values, const bool *isnull)
+{
+	MemoryContext old = MemoryContextSwitchTo(hasher->scratch);
+	bool		hasnull = false;
+	uint16		infomask = 0;
+	Size		size;
+
+	for (int i = 0; i < hasher->natts; i++)
+	{
+		const HashedColumn *column = &hasher->columns[i];
+
+		hasher->isnull[i] = isnull[column->attnum - 1];
+		if (hasher->isnull[i])
+			hasnull = true;
+		else
+			hasher->values[i] = canonical_value(column, values[column->attnum - 1]);
+	}
+	MemoryContextSwitchTo(old);
+
+	size = heap_compute_data_size(hasher->canonical, hasher->values, hasher->isnull);
+	if (size > hasher->image_size)
+	{
+		hasher->image_size = size + size / 2;
+		hasher->image = repalloc_huge(hasher->image, hasher->image_size);
+	}
+	/* padding counts, so it must be zero, as in a stored tuple */
+	memset(hasher->image, 0, size);
+	heap_fill_tuple(hasher->canonical, hasher->values, hasher->isnull,
+					hasher->image, size, &infomask,
+					hasnull ? hasher->bitmap : NULL);
+	MemoryContextReset(hasher->scratch);
+
+	return hash_image(hasher->image, size,
+					  row_seed(hasher->natts, hasnull ? hasher->bitmap : NULL));
+}
+
+/*
+ * Hash a tuple of the hasher's descriptor by whichever path fits.  Columns
+ * that were added after it was stored have their values as of then.
+ */
+IloadRowHash
+iload_row_hash_tuple(IloadRowHasher *hasher, HeapTuple tuple)
+{
+	IloadRowHash hash;
+
+	if (likely(iload_row_hash_fast(hasher, tuple, &hash)))
+		return hash;
+	heap_deform_tuple(tuple, hasher->desc, hasher->deformed, hasher->deformed_null);
+	return iload_row_hash_values(hasher, hasher->deformed, hasher->deformed_null);
+}
+
+/* The same for a minimal tuple, which is a heap tuple without its first bytes. */
+IloadRowHash
+iload_row_hash_minimal(IloadRowHasher *hasher, MinimalTuple minimal)
+{
+	HeapTupleData tuple;
+
+	tuple.t_len = minimal->t_len + MINIMAL_TUPLE_OFFSET;
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_tableOid = InvalidOid;
+	tuple.t_data = (HeapTupleHeader) ((char *) minimal - MINIMAL_TUPLE_OFFSET);
+	return iload_row_hash_tuple(hasher, &tuple);
+}

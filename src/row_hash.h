@@ -1,0 +1,31 @@
+/*
+ * row_hash.h
+ *		The 128-bit hash of one row.
+ */
+#ifndef ILOAD_ROW_HASH_H
+#define ILOAD_ROW_HASH_H
+
+#include "access/htup.h"
+#include "access/tupdesc.h"
+
+/* Part of every stored fingerprint; a change of any rule here changes it. */
+#define ILOAD_ROW_HASH_VERSION	1
+
+typedef struct IloadRowHash
+{
+	uint64		lo;
+	uint64		hi;
+} IloadRowHash;
+
+/* How the rows of one tuple descriptor are hashed. */
+typedef struct IloadRowHasher IloadRowHasher;
+
+extern IloadRowHasher *iload_row_hasher_create(TupleDesc desc, int natts,
+											   const AttrNumber *attnums);
+extern IloadRowHash iload_row_hash_tuple(IloadRowHasher *hasher, HeapTuple tuple);
+extern IloadRowHash iload_row_hash_minimal(IloadRowHasher *hasher, MinimalTuple minimal);
+extern IloadRowHash iload_row_hash_values(IloadRowHasher *hasher,
+										  const Datum *values, const bool *isnull);
+extern bool iload_row_hash_fast(IloadRowHasher *hasher, HeapTuple tuple, IloadRowHash *hash);
+
+#endif

@@ -1,0 +1,422 @@
+/*
+ * stage.c
+ *		The stage: the query's rows, spooled, checked and fingerprinted.
+ *
+ * The query runs once, as the caller, and nothing is in the target yet.  Around
+ * its parse tree a SELECT is built that has the loaded columns of the target:
+ * each one of the query's, by name and cast as in an assignment, or else the
+ * default that INSERT would give it.  A row that is not of the slice ends the
+ * load.  The spool goes to a temporary file beyond its share of work_mem.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parse_coerce.h"
+#include "parser/parse_node.h"
+#include "parser/parse_relation.h"
+#include "rewrite/rewriteHandler.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "errcodes.h"
+#include "query.h"
+#include "stage.h"
+
+/* The output columns of the query that the user can see, as target entries. */
+static List *
+output_columns(Query *query)
+{
+	List	   *output = NIL;
+	ListCell   *lc;
+
+	foreach(lc, query->targetList)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+
+		if (!entry->resjunk)
+			output = lappend(output, entry);
+	}
+	return output;
+}
+
+/*
+ * The values of a bare VALUES list have no names.  They are taken by position,
+ * as in INSERT: the first for the first loaded column of the target.
+ */
+static void
+name_values_columns(List *output, const IloadColumns *columns)
+{
+	ListCell   *lc;
+
+	if (list_length(output) > columns->desc->natts)
+		ereport(ERROR,
+				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
+				 errmsg("VALUES list of the query has more columns than the target"),
+				 errdetail("It has %d, the target has %d that can be loaded.",
+						   list_length(output), columns->desc->natts)));
+	foreach(lc, output)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, lc);
+
+		entry->resname = pstrdup(NameStr(TupleDescAttr(columns->desc,
+													   foreach_current_index(lc))->attname));
+	}
+}
+
+static void
+append_name(StringInfo list, const char *name)
+{
+	appendStringInfo(list, "%s\"%s\"", list->len > 0 ? ", " : "", name);
+}
+
+/* Names of the query's columns that the target lacks, or that come twice. */
+static void
+check_names(Relation target, const IloadSlice *slice, List *output)
+{
+	StringInfoData unknown,
+				twice,
+				generated;
+	int			unnamed = 0;
+	ListCell   *lc;
+
+	initStringInfo(&unknown);
+	initStringInfo(&twice);
+	initStringInfo(&generated);
+	foreach(lc, output)
+	{
+		char	   *name = lfirst_node(TargetEntry, lc)->resname;
+		AttrNumber	attnum;
+
+		if (name == NULL || strcmp(name, "?column?") == 0)
+		{
+			unnamed++;
+			continue;
+		}
+		attnum = get_attnum(RelationGetRelid(target), name);
+		if (attnum <= 0)
+			append_name(&unknown, name);
+		else if (TupleDescAttr(RelationGetDescr(target), attnum - 1)->attgenerated != '\0')
+			append_name(&generated, name);
+		for (int i = 0; i < foreach_current_index(lc); i++)
+		{
+			char	   *other = list_nth_node(TargetEntry, output, i)->resname;
+
+			if (other != NULL && strcmp(other, name) == 0)
+			{
+				append_name(&twice, name);
+				break;
+			}
+		}
+	}
+	if (unknown.len > 0 || unnamed > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
+				 errmsg("query has columns that table \"%s\" does not have", slice->table_name),
+				 unknown.len > 0 && unnamed > 0 ?
+				 errdetail("Unknown columns: %s; columns without a name: %d.", unknown.data, unnamed) :
+				 unknown.len > 0 ? errdetail("Unknown columns: %s.", unknown.data) :
+				 errdetail("Columns without a name: %d.", unnamed),
+				 errhint("Columns are matched by name. Name each one with AS, after a column of the target."),
+				 errtable(target)));
+	if (twice.len > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
+				 errmsg("query has more than one column of the same name"),
+				 errdetail("Names given more than once: %s.", twice.data)));
+	if (generated.len > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_GENERATED_ALWAYS),
+				 errmsg("query supplies generated columns of table \"%s\"", slice->table_name),
+				 errdetail("Generated columns: %s.", generated.data),
+				 errhint("Leave them out: the server computes them."),
+				 errtable(target)));
+}
+
+/* The query's column of a name, or NULL. */
+static TargetEntry *
+find_output(List *output, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, output)
+	{
+		if (strcmp(lfirst_node(TargetEntry, lc)->resname, name) == 0)
+			return lfirst_node(TargetEntry, lc);
+	}
+	return NULL;
+}
+
+/* The query's column as an expression of the SELECT around it, cast. */
+static Expr *
+supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry)
+{
+	ParseState *pstate = make_parsestate(NULL);
+	Node	   *value = (Node *) entry->expr;
+	Oid			type = exprType(value);
+	Node	   *cast;
+
+	if (att->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
+		ereport(ERROR,
+				(errcode(ERRCODE_GENERATED_ALWAYS),
+				 errmsg("query supplies identity column \"%s\" of table \"%s\"",
+						NameStr(att->attname), RelationGetRelationName(target)),
+				 errdetail("The column is defined as GENERATED ALWAYS."),
+				 errhint("Leave it out, or define it as GENERATED BY DEFAULT."),
+				 errtablecol(target, att->attnum)));
+
+	/*
+	 * a literal of unknown type is moved up, so that it can be read as the
+	 * type
+	 */
+	if (type != UNKNOWNOID || !IsA(value, Const))
+		value = (Node *) makeVar(1, entry->resno, type, exprTypmod(value),
+								 exprCollation(value), 0);
+	cast = coerce_to_target_type(pstate, value, type, att->atttypid, att->atttypmod,
+								 COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST, -1);
+	if (cast == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"%s\" is of type %s but the query's column is of type %s",
+						NameStr(att->attname),
+						format_type_with_typemod(att->atttypid, att->atttypmod),
+						format_type_be(type)),
+				 errhint("Cast it in the query."),
+				 errtablecol(target, att->attnum)));
+	free_parsestate(pstate);
+	return (Expr *) cast;
+}
+
+/* What INSERT through the target would put into a column that is not given. */
+static Expr *
+default_expression(Relation target, Form_pg_attribute att)
+{
+	Node	   *value = build_column_default(target, att->attnum);
+
+	if (value == NULL)
+		value = coerce_to_domain((Node *) makeNullConst(getBaseType(att->atttypid), -1,
+														att->attcollation),
+								 InvalidOid, -1, att->atttypid,
+								 COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1, false);
+	return (Expr *) value;
+}
+
+/*
+ * The SELECT around the query that has the loaded columns of the target.
+ */
+static Query *
+wrap_query(Relation target, const IloadSlice *slice, const IloadColumns *columns,
+		   Query *inner, List *output)
+{
+	Query	   *outer = makeNode(Query);
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	RangeTblRef *ref = makeNode(RangeTblRef);
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	if (find_output(output, slice->key->name) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
+				 errmsg("query lacks the key column \"%s\" of table \"%s\"",
+						slice->key->name, slice->table_name),
+				 errhint("Each row must say to which slice it belongs."),
+				 errtablecol(target, slice->key->attnum)));
+
+	for (int i = 0; i < columns->desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(target),
+											  columns->attnums[i] - 1);
+		TargetEntry *entry = find_output(output, NameStr(att->attname));
+		Expr	   *value;
+
+		if (entry != NULL)
+			value = supplied_expression(target, att, entry);
+		else
+			value = default_expression(target, att);
+		outer->targetList = lappend(outer->targetList,
+									makeTargetEntry(value, i + 1,
+													pstrdup(NameStr(att->attname)), false));
+	}
+	foreach(lc, output)
+		names = lappend(names, makeString(lfirst_node(TargetEntry, lc)->resname));
+
+	rte->rtekind = RTE_SUBQUERY;
+	rte->subquery = inner;
+	rte->eref = makeAlias("query", names);
+	rte->inFromCl = true;
+	ref->rtindex = 1;
+	outer->commandType = CMD_SELECT;
+	outer->querySource = QSRC_ORIGINAL;
+	outer->canSetTag = true;
+	outer->rtable = list_make1(rte);
+	outer->jointree = makeFromExpr(list_make1(ref), NULL);
+	return outer;
+}
+
+/* Parse the query and bring its columns into the target's shape. */
+static Query *
+build_query(Relation target, IloadSlice *slice, const IloadColumns *columns, const char *text)
+{
+	SelectStmt *select = iload_query_parse(text, "query");
+	Oid			types[ILOAD_SLICE_NPARAMS];
+	Query	   *query;
+	List	   *output;
+
+	iload_slice_param_types(slice, types);
+	query = iload_query_analyze(select, text, "query", types, 2, NULL);
+	output = output_columns(query);
+	if (select->valuesLists != NIL)
+		name_values_columns(output, columns);
+	check_names(target, slice, output);
+	return wrap_query(target, slice, columns, query, output);
+}
+
+/* State of the run of the query. */
+typedef struct StageRun
+{
+	IloadStage *stage;
+	Relation	target;
+	IloadSlice *slice;
+	int			key;			/* position of the key column, from 0 */
+	IloadRowHasher *hasher;
+	TupleTableSlot *row;		/* a row, out-of-line values fetched */
+	TupleTableSlot *stored;		/* the same as it goes into the spool */
+	MemoryContext row_context;
+} StageRun;
+
+/* The value of a stray key, and where the slice lies, as an error. */
+static void
+stray_row(StageRun *run, Datum value, bool isnull)
+{
+	IloadSlice *slice = run->slice;
+	DateADT		date;
+	bool		not_a_day = false;
+
+	if (!isnull && slice->by_date)
+		not_a_day = !iload_key_is_day(slice->key, value, &date);
+	ereport(ERROR,
+			(errcode(ERRCODE_ILOAD_STRAY_ROW),
+			 errmsg("query returned a row that is not in slice %s of table \"%s\"",
+					iload_slice_text(slice), slice->table_name),
+			 isnull ? errdetail("Its \"%s\" is null.", slice->key->name) :
+			 not_a_day ? errdetail("Its \"%s\" is %s, which is not a day.", slice->key->name,
+								   iload_key_out(slice->key, value)) :
+			 errdetail("Its \"%s\" is %s.", slice->key->name,
+					   iload_key_out(slice->key, value)),
+			 slice->by_date ?
+			 errhint("Let the query keep to rows of the period that starts on $1 and ends before $2. The time zone is \"%s\".",
+					 slice->timezone) :
+			 errhint("Let the query keep to rows from $1 up to, not including, $2."),
+			 errtablecol(run->target, slice->key->attnum)));
+}
+
+/* Fetch out-of-line values: the rows that own them may be replaced. */
+static void
+fetch_external(TupleTableSlot *slot)
+{
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!slot->tts_isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(slot->tts_values[i])))
+			slot->tts_values[i] =
+				PointerGetDatum(detoast_external_attr((struct varlena *)
+													  DatumGetPointer(slot->tts_values[i])));
+	}
+}
+
+/* One row of the query: check it, hash it, spool it. */
+static void
+stage_row(TupleTableSlot *slot, void *arg)
+{
+	StageRun   *run = arg;
+	MemoryContext old;
+	MinimalTuple minimal;
+	IloadRowHash hash;
+	bool		should_free;
+
+	slot_getallattrs(slot);
+	if (slot->tts_isnull[run->key] ||
+		!iload_slice_contains(run->slice, slot->tts_values[run->key]))
+		stray_row(run, slot->tts_values[run->key], slot->tts_isnull[run->key]);
+
+	MemoryContextReset(run->row_context);
+	old = MemoryContextSwitchTo(run->row_context);
+	ExecClearTuple(run->row);
+	memcpy(run->row->tts_values, slot->tts_values,
+		   run->row->tts_tupleDescriptor->natts * sizeof(Datum));
+	memcpy(run->row->tts_isnull, slot->tts_isnull,
+		   run->row->tts_tupleDescriptor->natts * sizeof(bool));
+	ExecStoreVirtualTuple(run->row);
+	fetch_external(run->row);
+
+	minimal = ExecFetchSlotMinimalTuple(run->row, &should_free);
+	ExecStoreMinimalTuple(minimal, run->stored, false);
+	hash = iload_row_hash_minimal(run->hasher, minimal);
+	iload_fingerprint_add(&run->stage->fingerprint, hash);
+	iload_sketch_add(run->stage->sketch, hash);
+	tuplestore_puttupleslot(run->stage->spool, run->stored);
+	MemoryContextSwitchTo(old);
+}
+
+static int
+key_position(const IloadColumns *columns, const IloadSlice *slice)
+{
+	for (int i = 0; i < columns->desc->natts; i++)
+	{
+		if (columns->attnums[i] == slice->key->attnum)
+			return i;
+	}
+	elog(ERROR, "key column \"%s\" is not loaded", slice->key->name);
+	return -1;
+}
+
+/*
+ * Run the query with the snapshot given and spool its rows.  The result lives
+ * in the current context; the spool is released by iload_stage_end, or with the
+ * transaction.
+ *
+ * Errors: a query of another shape, a stray row, and whatever the query raises.
+ */
+IloadStage *
+iload_stage_run(Relation target, IloadSlice *slice, IloadColumns *columns,
+				const char *query, Snapshot snapshot)
+{
+	IloadStage *stage = palloc0(sizeof(IloadStage));
+	StageRun	run = {.stage = stage,.target = target,.slice = slice};
+	Query	   *tree = build_query(target, slice, columns, query);
+
+	stage->columns = columns;
+	stage->sketch = iload_sketch_create();
+	stage->spool = tuplestore_begin_heap(false, false, work_mem / 2);
+	run.key = key_position(columns, slice);
+	run.hasher = iload_columns_hasher(columns);
+	run.row = MakeSingleTupleTableSlot(columns->desc, &TTSOpsVirtual);
+	run.stored = MakeSingleTupleTableSlot(columns->desc, &TTSOpsMinimalTuple);
+	run.row_context = AllocSetContextCreate(CurrentMemoryContext,
+											"idempotent_load staged row",
+											ALLOCSET_DEFAULT_SIZES);
+	(void) iload_query_run(tree, query, iload_slice_params(slice), NULL, snapshot,
+						   stage_row, &run);
+	ExecDropSingleTupleTableSlot(run.stored);
+	ExecDropSingleTupleTableSlot(run.row);
+	MemoryContextDelete(run.row_context);
+	return stage;
+}
+
+/* Release the spool and its temporary file. */
+void
+iload_stage_end(IloadStage *stage)
+{
+	tuplestore_end(stage->spool);
+	stage->spool = NULL;
+}
