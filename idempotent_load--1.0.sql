@@ -33,6 +33,8 @@ CREATE INDEX load_history_target_idx ON load_history (target, lower_bound, id);
 
 COMMENT ON TABLE load_history IS
 'one row for each load, written in the load''s own transaction';
+COMMENT ON COLUMN load_history.id IS
+'number of the load, in the order in which loads were recorded';
 COMMENT ON COLUMN load_history.target IS
 'table that was loaded; by OID, so a table dropped and made again has no loads';
 COMMENT ON COLUMN load_history.target_name IS

@@ -14,14 +14,10 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
-#include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "utils/rel.h"
-#include "utils/rls.h"
 #include "utils/tuplesort.h"
 
 #include "compat.h"
@@ -294,37 +290,8 @@ collect_fresh(Differences *found, IloadStage *stage)
 }
 
 /*
- * May a row that is to be deleted rightly stay?  Where a trigger, a policy or
- * a rule has a say.
- */
-static bool
-rows_may_stay(IloadLive *live)
-{
-	ListCell   *lc;
-
-	if (live->target->rd_rules != NULL ||
-		check_enable_rls(RelationGetRelid(live->target), InvalidOid, true) == RLS_ENABLED)
-		return true;
-	foreach(lc, live->leaves->leaves)
-	{
-		Relation	leaf = table_open(((IloadLeaf *) lfirst(lc))->relid, NoLock);
-		bool		has_trigger = leaf->trigdesc != NULL && leaf->trigdesc->trig_delete_before_row;
-
-		table_close(leaf, NoLock);
-		if (has_trigger)
-			return true;
-	}
-	return false;
-}
-
-/*
  * Find what differs between the staged rows and the slice as "snapshot" sees
  * it, and write just that.
- *
- * In a leaf that other slices share, writers that do not come through us can
- * change a row between the comparison and the DELETE, which then misses it.
- * That is a serialization failure, as it would be for an UPDATE of theirs that
- * came first.
  */
 void
 iload_diff_apply(IloadStage *stage, IloadLive *live, Snapshot snapshot, IloadRewrite *rewrite)
@@ -339,11 +306,4 @@ iload_diff_apply(IloadStage *stage, IloadLive *live, Snapshot snapshot, IloadRew
 	iload_rewrite_apply(rewrite);
 	tuplestore_end(rewrite->doomed);
 	tuplestore_end(rewrite->fresh);
-	if (rewrite->deleted != rewrite->ndoomed && !rows_may_stay(live))
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not serialize access due to concurrent update"),
-				 errdetail("Rows of slice %s of table \"%s\" were changed while it was being loaded.",
-						   iload_slice_text(live->slice), live->slice->table_name),
-				 errhint("The transaction might succeed if retried.")));
 }

@@ -82,8 +82,9 @@ iload_operator_text(Oid operator)
 static char *
 strategy_text(const IloadKey *key, StrategyNumber strategy)
 {
-	return iload_operator_text(get_opfamily_member(key->opfamily, key->optype,
-												   key->optype, strategy));
+	Oid			optype = get_opclass_input_type(key->opclass);
+
+	return iload_operator_text(get_opfamily_member(key->opfamily, optype, optype, strategy));
 }
 
 /* The key for one column; raises an error where its type has no order. */
@@ -92,7 +93,6 @@ make_key(Relation target, AttrNumber attnum)
 {
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(target), attnum - 1);
 	IloadKey   *key = palloc0(sizeof(IloadKey));
-	Oid			opclass;
 	TypeCacheEntry *entry;
 
 	key->attnum = attnum;
@@ -102,9 +102,9 @@ make_key(Relation target, AttrNumber attnum)
 	key->collation = att->attcollation;
 	get_typlenbyval(key->type, &key->typlen, &key->typbyval);
 
-	opclass = GetDefaultOpClass(key->type, BTREE_AM_OID);
+	key->opclass = GetDefaultOpClass(key->type, BTREE_AM_OID);
 	entry = lookup_type_cache(key->type, TYPECACHE_CMP_PROC_FINFO);
-	if (!OidIsValid(opclass) || !OidIsValid(entry->cmp_proc))
+	if (!OidIsValid(key->opclass) || !OidIsValid(entry->cmp_proc))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("column \"%s\" of table \"%s\" cannot be the key column",
@@ -119,8 +119,10 @@ make_key(Relation target, AttrNumber attnum)
 				 errdetail("The query cannot supply a generated column, so its rows have no key before they are stored."),
 				 errtablecol(target, attnum)));
 
-	key->opfamily = get_opclass_family(opclass);
-	key->optype = get_opclass_input_type(opclass);
+	key->opfamily = get_opclass_family(key->opclass);
+	key->optype = get_opclass_input_type(key->opclass);
+	if (IsPolymorphicType(key->optype))
+		key->optype = key->type;
 	fmgr_info(entry->cmp_proc, &key->cmp);
 	key->op_lt = strategy_text(key, BTLessStrategyNumber);
 	key->op_ge = strategy_text(key, BTGreaterEqualStrategyNumber);
@@ -180,13 +182,14 @@ partition_key(Relation target, bool by_date)
 	PartitionKey part = RelationGetPartitionKey(target);
 	IloadKey   *key;
 
-	if (part->partnatts != 1 || part->partattrs[0] == 0 ||
-		part->strategy == PARTITION_STRATEGY_HASH)
+	if (part->partnatts != 1 || part->partattrs[0] == 0)
 		return NULL;
 	key = make_key(target, part->partattrs[0]);
-	if (!by_date || is_temporal(key->kind))
+	if (is_temporal(key->kind))
 		return key;
-	if (key->kind == ILOAD_KEY_OTHER || !bounds_are_days(target, key))
+	if (part->strategy == PARTITION_STRATEGY_HASH)
+		return NULL;
+	if (by_date && (key->kind == ILOAD_KEY_OTHER || !bounds_are_days(target, key)))
 		return NULL;
 	return key;
 }
@@ -257,28 +260,60 @@ iload_key_find(Relation target, const char *column, bool by_date)
 			(errcode(ERRCODE_AMBIGUOUS_COLUMN),
 			 errmsg("cannot tell the key column of table \"%s\"",
 					RelationGetRelationName(target)),
-			 count == 0 ? errdetail("It is not partitioned by one column that holds days, and has no column of type date, timestamp or timestamptz.")
-			 : errdetail("It is not partitioned by one column that holds days, and has several columns of type date, timestamp or timestamptz: %s.", names),
+			 count == 0 ? errdetail("It is not partitioned by one column that could be it, and has no column of type date, timestamp or timestamptz.")
+			 : errdetail("It is not partitioned by one column that could be it, and has several columns of type date, timestamp or timestamptz: %s.", names),
 			 errhint("Name the column with date_column => '...'."),
 			 errtable(target)));
 }
 
-/* A day as text yyyy-mm-dd, or as the number yyyymmdd. */
+/*
+ * Year, month and day of a date that is to be written with four digits for the
+ * year.  The first day after the year 9999 can be written as a number too, and
+ * is the upper bound of its last day.
+ */
 static void
-date_parts(DateADT date, int *year, int *month, int *day)
+date_parts(const IloadKey *key, DateADT date, int *year, int *month, int *day)
 {
+	int			last_year = key->kind == ILOAD_KEY_INTEGER ? 10000 : 9999;
+
 	j2date(date + POSTGRES_EPOCH_JDATE, year, month, day);
-	if (*year < 1 || *year > 9999)
+	if (*year < 1 || *year > last_year)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("date out of range for the key column"),
-				 errdetail("Only the years 1 to 9999 can be written as yyyymmdd or yyyy-mm-dd.")));
+				 errdetail("Only the years 1 to 9999 can be written as yyyymmdd or yyyy-mm-dd, and the end of a slice must be written too.")));
+}
+
+/*
+ * The first instant of a day in the session's TimeZone.  The server's cast
+ * takes midnight; where the clocks are set back over it, so that there are two,
+ * it takes the second.  Then the first instant is searched for in the hours
+ * before, in which the local date does not go back.
+ */
+static TimestampTz
+first_instant(DateADT date)
+{
+	TimestampTz high = DatumGetTimestampTz(DirectFunctionCall1(date_timestamptz,
+															   DateADTGetDatum(date)));
+	TimestampTz low = high - 3 * USECS_PER_HOUR;
+
+	while (high - low > 1)
+	{
+		TimestampTz middle = low + (high - low) / 2;
+		Datum		local = DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(middle));
+
+		if (DatumGetDateADT(local) >= date)
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
 }
 
 /*
  * The first value of a day in the key's type.  For timestamptz this is the
  * first instant of the day in the session's TimeZone, also where midnight does
- * not exist.  "date" must be finite.
+ * not exist, or comes twice.  "date" must be finite.
  */
 Datum
 iload_key_from_date(const IloadKey *key, DateADT date)
@@ -294,14 +329,14 @@ iload_key_from_date(const IloadKey *key, DateADT date)
 		case ILOAD_KEY_TIMESTAMP:
 			return DirectFunctionCall1(date_timestamp, DateADTGetDatum(date));
 		case ILOAD_KEY_TIMESTAMPTZ:
-			return DirectFunctionCall1(date_timestamptz, DateADTGetDatum(date));
+			return TimestampTzGetDatum(first_instant(date));
 		case ILOAD_KEY_INTEGER:
-			date_parts(date, &year, &month, &day);
+			date_parts(key, date, &year, &month, &day);
 			if (key->type == INT8OID)
 				return Int64GetDatum((int64) year * 10000 + month * 100 + day);
 			return Int32GetDatum(year * 10000 + month * 100 + day);
 		case ILOAD_KEY_TEXT:
-			date_parts(date, &year, &month, &day);
+			date_parts(key, date, &year, &month, &day);
 			return CStringGetTextDatum(psprintf("%04d-%02d-%02d", year, month, day));
 		case ILOAD_KEY_OTHER:
 			break;
@@ -396,6 +431,15 @@ iload_key_out(const IloadKey *key, Datum value)
 
 	AtEOXact_GUC(true, nestlevel);
 	return text;
+}
+
+/* The same within a sentence: in quotes where it may have blanks or be empty. */
+char *
+iload_key_quoted(const IloadKey *key, Datum value)
+{
+	if (key->kind == ILOAD_KEY_TEXT || key->kind == ILOAD_KEY_OTHER)
+		return psprintf("\"%s\"", iload_key_out(key, value));
+	return iload_key_out(key, value);
 }
 
 /* Compare two values that are not null: below, at or above zero. */

@@ -30,7 +30,8 @@ typedef struct IloadKey
 	bool		typbyval;
 	int16		typlen;
 	Oid			collation;
-	Oid			opfamily;		/* of the default btree operator class */
+	Oid			opclass;		/* the default btree one */
+	Oid			opfamily;
 	FmgrInfo	cmp;
 	char	   *op_lt;			/* OPERATOR(schema.<), ready for SQL text */
 	char	   *op_ge;
@@ -41,6 +42,7 @@ extern IloadKey *iload_key_find(Relation target, const char *column, bool by_dat
 extern Datum iload_key_from_date(const IloadKey *key, DateADT date);
 extern Datum iload_key_in(const IloadKey *key, const char *text);
 extern char *iload_key_out(const IloadKey *key, Datum value);
+extern char *iload_key_quoted(const IloadKey *key, Datum value);
 extern int	iload_key_cmp(IloadKey *key, Datum a, Datum b);
 extern char *iload_operator_text(Oid operator);
 extern bool iload_key_is_day(const IloadKey *key, Datum value, DateADT *date);

@@ -27,7 +27,20 @@
 
 #include "leaf.h"
 
-static void walk(IloadLeaves *leaves, Relation rel, IloadSlice *slice, bool exact);
+/*
+ * How far the walk has come: what of the slice the table at hand can hold, and
+ * what is known of the rows that it does hold.
+ */
+typedef struct Reach
+{
+	Datum		lower;
+	Datum		upper;			/* not set where the slice is one value */
+	bool		exact;			/* all its rows are of the slice */
+	bool		in_default;		/* it lies below a default partition: what is
+								 * missing there is not to be made */
+} Reach;
+
+static void walk(IloadLeaves *leaves, Relation rel, IloadSlice *slice, Reach reach);
 
 static void
 add_leaf(IloadLeaves *leaves, Oid relid, bool exact)
@@ -41,27 +54,39 @@ add_leaf(IloadLeaves *leaves, Oid relid, bool exact)
 
 /* Go on to a partition.  The lock on a partitioned table is kept. */
 static void
-walk_child(IloadLeaves *leaves, PartitionDesc desc, int index, IloadSlice *slice, bool exact)
+walk_child(IloadLeaves *leaves, PartitionDesc desc, int index, IloadSlice *slice, Reach reach)
 {
 	Relation	child;
 
 	if (desc->is_leaf[index])
 	{
-		add_leaf(leaves, desc->oids[index], exact);
+		add_leaf(leaves, desc->oids[index], reach.exact);
 		return;
 	}
 	child = table_open(desc->oids[index], RowExclusiveLock);
-	walk(leaves, child, slice, exact);
+	walk(leaves, child, slice, reach);
 	table_close(child, NoLock);
 }
 
 static void
-add_gap(IloadLeaves *leaves, Relation parent, PartitionDesc desc,
-		IloadKey *key, bool single, Datum lower, Datum upper)
+walk_default(IloadLeaves *leaves, PartitionDesc desc, IloadSlice *slice, Reach reach)
 {
-	IloadGap   *gap = palloc0(sizeof(IloadGap));
+	if (desc->boundinfo == NULL || desc->boundinfo->default_index < 0)
+		return;
+	reach.in_default = true;
+	walk_child(leaves, desc, desc->boundinfo->default_index, slice, reach);
+}
+
+static void
+add_gap(IloadLeaves *leaves, Relation parent, PartitionDesc desc, IloadKey *key,
+		Reach reach, bool single, Datum lower, Datum upper)
+{
+	IloadGap   *gap;
 	PartitionBoundInfo bounds = desc->boundinfo;
 
+	if (reach.in_default)
+		return;
+	gap = palloc0(sizeof(IloadGap));
 	gap->parent = RelationGetRelid(parent);
 	if (bounds != NULL && bounds->default_index >= 0)
 		gap->default_leaf = desc->oids[bounds->default_index];
@@ -111,18 +136,42 @@ upper_is_shared(PartitionKey part, PartitionRangeDatumKind *kinds)
 }
 
 /*
- * The partitions of a table that is partitioned by ranges of the key.  The part
- * of the slice up to "covered" has been seen; what lies between there and the
+ * What a range partition can hold of what its parent can.  Where the upper bound
+ * is shared, its very value belongs to it too.
+ */
+static Reach
+clip_reach(IloadSlice *slice, Reach reach, PartitionRangeDatumKind lower_kind, Datum lower,
+		   PartitionRangeDatumKind upper_kind, Datum upper, bool shared)
+{
+	IloadKey   *key = slice->key;
+	bool		from_inside;
+	bool		to_inside;
+
+	if (slice->single)
+		return reach;
+	from_inside = cmp_bound(key, reach.lower, lower_kind, lower) <= 0;
+	to_inside = cmp_bound(key, reach.upper, upper_kind, upper) >= (shared ? 1 : 0);
+	reach.exact = reach.exact || (from_inside && to_inside);
+	if (from_inside)
+		reach.lower = lower;
+	if (to_inside && !shared)
+		reach.upper = upper;
+	return reach;
+}
+
+/*
+ * The partitions of a table that is partitioned by ranges of the key.  What the
+ * table can hold has been seen up to "covered"; what lies between there and the
  * next partition's lower bound is a gap.
  */
 static void
-walk_range(IloadLeaves *leaves, Relation rel, IloadSlice *slice)
+walk_range(IloadLeaves *leaves, Relation rel, IloadSlice *slice, Reach reach)
 {
 	PartitionKey part = RelationGetPartitionKey(rel);
 	PartitionDesc desc = RelationGetPartitionDesc(rel, true);
 	PartitionBoundInfo bounds = desc->boundinfo;
 	IloadKey   *key = slice->key;
-	Datum		covered = slice->lower;
+	Datum		covered = reach.lower;
 	bool		complete = false;
 	bool		has_gap = false;
 
@@ -136,41 +185,37 @@ walk_range(IloadLeaves *leaves, Relation rel, IloadSlice *slice)
 		bool		shared = upper_is_shared(part, bounds->kind[i]);
 		int			below,
 					above;
-		bool		exact;
 
 		if (index < 0)
 			continue;
-		/* where the slice's ends lie, seen from the partition's */
-		below = cmp_bound(key, slice->lower, upper_kind, upper);
+		/* where the ends of the slice lie, seen from the partition's */
+		below = cmp_bound(key, reach.lower, upper_kind, upper);
 		if (below > 0 || (below == 0 && !shared))
 			continue;
-		above = cmp_bound(key, slice->single ? slice->lower : slice->upper, lower_kind, lower);
+		above = cmp_bound(key, slice->single ? reach.lower : reach.upper, lower_kind, lower);
 		if (above < 0 || (above == 0 && !slice->single))
 			break;
 
 		if (!complete && cmp_bound(key, covered, lower_kind, lower) < 0)
 		{
-			add_gap(leaves, rel, desc, key, slice->single, covered, lower);
+			add_gap(leaves, rel, desc, key, reach, slice->single, covered, lower);
 			has_gap = true;
 		}
-		exact = !slice->single &&
-			cmp_bound(key, slice->lower, lower_kind, lower) <= 0 &&
-			(shared ? cmp_bound(key, slice->upper, upper_kind, upper) > 0 :
-			 cmp_bound(key, slice->upper, upper_kind, upper) >= 0);
-		walk_child(leaves, desc, index, slice, exact);
+		walk_child(leaves, desc, index, slice,
+				   clip_reach(slice, reach, lower_kind, lower, upper_kind, upper, shared));
 		if (upper_kind == PARTITION_RANGE_DATUM_MAXVALUE || slice->single ||
-			iload_key_cmp(key, upper, slice->upper) >= 0)
+			iload_key_cmp(key, upper, reach.upper) >= 0)
 			complete = true;
 		else
 			covered = upper;
 	}
 	if (!complete)
 	{
-		add_gap(leaves, rel, desc, key, slice->single, covered, slice->upper);
+		add_gap(leaves, rel, desc, key, reach, slice->single, covered, reach.upper);
 		has_gap = true;
 	}
-	if (has_gap && bounds != NULL && bounds->default_index >= 0)
-		walk_child(leaves, desc, bounds->default_index, slice, false);
+	if (has_gap)
+		walk_default(leaves, desc, slice, reach);
 }
 
 /* Does a list partition take the value "value"?  Its index, or -1. */
@@ -191,7 +236,7 @@ list_partition_of(PartitionBoundInfo bounds, IloadKey *key, Datum value)
  * in a type that holds days.
  */
 static bool
-list_gaps(IloadLeaves *leaves, Relation rel, IloadSlice *slice, PartitionDesc desc)
+list_gaps(IloadLeaves *leaves, Relation rel, IloadSlice *slice, PartitionDesc desc, Reach reach)
 {
 	IloadKey   *key = slice->key;
 	bool		found = false;
@@ -200,7 +245,7 @@ list_gaps(IloadLeaves *leaves, Relation rel, IloadSlice *slice, PartitionDesc de
 	{
 		found = list_partition_of(desc->boundinfo, key, slice->lower) < 0;
 		if (found)
-			add_gap(leaves, rel, desc, key, true, slice->lower, (Datum) 0);
+			add_gap(leaves, rel, desc, key, reach, true, slice->lower, (Datum) 0);
 		return found;
 	}
 	if (!slice->by_date || slice->period->time != 0 ||
@@ -210,9 +255,12 @@ list_gaps(IloadLeaves *leaves, Relation rel, IloadSlice *slice, PartitionDesc de
 	{
 		Datum		value = iload_key_from_date(key, date);
 
+		if (iload_key_cmp(key, value, reach.lower) < 0 ||
+			iload_key_cmp(key, value, reach.upper) >= 0)
+			continue;
 		if (list_partition_of(desc->boundinfo, key, value) >= 0)
 			continue;
-		add_gap(leaves, rel, desc, key, true, value, (Datum) 0);
+		add_gap(leaves, rel, desc, key, reach, true, value, (Datum) 0);
 		found = true;
 	}
 	return found;
@@ -230,7 +278,7 @@ bound_in_slice(IloadSlice *slice, Datum value)
 
 /* The partitions of a table that is partitioned by lists of the key. */
 static void
-walk_list(IloadLeaves *leaves, Relation rel, IloadSlice *slice)
+walk_list(IloadLeaves *leaves, Relation rel, IloadSlice *slice, Reach reach)
 {
 	PartitionDesc desc = RelationGetPartitionDesc(rel, true);
 	PartitionBoundInfo bounds = desc->boundinfo;
@@ -248,34 +296,33 @@ walk_list(IloadLeaves *leaves, Relation rel, IloadSlice *slice)
 		outside[bounds->null_index] = true;
 	for (int part = 0; part < desc->nparts; part++)
 	{
+		Reach		child = reach;
+
+		child.exact = reach.exact || !outside[part];
 		if (inside[part])
-			walk_child(leaves, desc, part, slice, !outside[part]);
+			walk_child(leaves, desc, part, slice, child);
 	}
-	if (list_gaps(leaves, rel, slice, desc) &&
-		bounds != NULL && bounds->default_index >= 0)
-		walk_child(leaves, desc, bounds->default_index, slice, false);
+	if (list_gaps(leaves, rel, slice, desc, reach))
+		walk_default(leaves, desc, slice, reach);
 }
 
-/*
- * Add the leaves and gaps of the slice below the partitioned table "rel".
- * "exact" says that all rows of "rel" lie in the slice by bounds further up.
- */
+/* Add the leaves and gaps of the slice below the partitioned table "rel". */
 static void
-walk(IloadLeaves *leaves, Relation rel, IloadSlice *slice, bool exact)
+walk(IloadLeaves *leaves, Relation rel, IloadSlice *slice, Reach reach)
 {
 	PartitionDesc desc;
 
-	if (!exact && partitioned_by_key(rel, slice->key))
+	if (partitioned_by_key(rel, slice->key))
 	{
 		if (RelationGetPartitionKey(rel)->strategy == PARTITION_STRATEGY_RANGE)
-			walk_range(leaves, rel, slice);
+			walk_range(leaves, rel, slice, reach);
 		else
-			walk_list(leaves, rel, slice);
+			walk_list(leaves, rel, slice, reach);
 		return;
 	}
 	desc = RelationGetPartitionDesc(rel, true);
 	for (int part = 0; part < desc->nparts; part++)
-		walk_child(leaves, desc, part, slice, exact);
+		walk_child(leaves, desc, part, slice, reach);
 }
 
 static int
@@ -291,10 +338,11 @@ static IloadLeaves *
 collect(Relation target, IloadSlice *slice)
 {
 	IloadLeaves *leaves = palloc0(sizeof(IloadLeaves));
+	Reach		reach = {.lower = slice->lower,.upper = slice->upper};
 	ListCell   *lc;
 
 	if (target->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-		walk(leaves, target, slice, false);
+		walk(leaves, target, slice, reach);
 	else
 		add_leaf(leaves, RelationGetRelid(target), false);
 	list_sort(leaves->leaves, leaf_cmp);
@@ -328,12 +376,15 @@ same_leaves(IloadLeaves *a, IloadLeaves *b)
 }
 
 /*
- * Lock the tables that a partition may have to be attached to, where they have
- * a default partition.  ATTACH will lock that one exclusively, so two loads
- * that had both begun to read it would wait for each other for ever.
+ * Lock the tables that a partition has to be attached to; true if there are
+ * any.
+ *
+ * Those that have a default partition are locked before that one: ATTACH will
+ * lock it exclusively, so two loads that had both begun to read it would wait
+ * for each other for ever.
  */
 static bool
-lock_parents_of_gaps(IloadLeaves *leaves)
+lock_parents_of_gaps(IloadLeaves *leaves, IloadGapsPlan plan)
 {
 	bool		locked = false;
 	ListCell   *lc;
@@ -342,7 +393,8 @@ lock_parents_of_gaps(IloadLeaves *leaves)
 	{
 		IloadGap   *gap = lfirst(lc);
 
-		if (!OidIsValid(gap->default_leaf))
+		if (plan == ILOAD_GAPS_STAY ||
+			(plan == ILOAD_GAPS_FILL_LATER && !OidIsValid(gap->default_leaf)))
 			continue;
 		LockRelationOid(gap->parent, ShareUpdateExclusiveLock);
 		locked = true;
@@ -354,16 +406,18 @@ lock_parents_of_gaps(IloadLeaves *leaves)
  * Find and lock the leaves of the slice, by OID and each at its full strength
  * at once.  While a lock is waited for, partitions may be attached or detached,
  * so what was found is looked up again until it stays the same.
- * "create_partition" says that missing partitions are going to be made.
+ *
+ * "plan" says what is going to be done about partitions that are missing; where
+ * they are to be made now, nobody else can make one any more.
  *
  * The caller holds ROW EXCLUSIVE on "target" and the slice lock.
  */
 IloadLeaves *
-iload_leaves_lock(Relation target, IloadSlice *slice, bool create_partition)
+iload_leaves_lock(Relation target, IloadSlice *slice, IloadGapsPlan plan)
 {
 	IloadLeaves *leaves = collect(target, slice);
 
-	if (create_partition && lock_parents_of_gaps(leaves))
+	if (lock_parents_of_gaps(leaves, plan))
 		leaves = collect(target, slice);
 	for (;;)
 	{

@@ -32,7 +32,15 @@ typedef struct IloadLeaves
 	bool		all_exact;
 } IloadLeaves;
 
+/* What is going to be done about gaps. */
+typedef enum IloadGapsPlan
+{
+	ILOAD_GAPS_STAY,			/* nothing */
+	ILOAD_GAPS_FILL_LATER,		/* partitions may be made, after the query */
+	ILOAD_GAPS_FILL_NOW			/* they are made next */
+} IloadGapsPlan;
+
 extern IloadLeaves *iload_leaves_lock(Relation target, IloadSlice *slice,
-									  bool create_partition);
+									  IloadGapsPlan plan);
 
 #endif

@@ -139,7 +139,6 @@ iload_live_create(Relation target, IloadSlice *slice, IloadLeaves *leaves,
 {
 	IloadLive  *live = palloc0(sizeof(IloadLive));
 
-	live->target = target;
 	live->slice = slice;
 	live->leaves = leaves;
 	live->columns = columns;

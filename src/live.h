@@ -16,7 +16,6 @@
 
 typedef struct IloadLive
 {
-	Relation	target;
 	IloadSlice *slice;
 	IloadLeaves *leaves;
 	IloadColumns *columns;

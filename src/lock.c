@@ -10,19 +10,28 @@
  *
  *		classid   OID of the topmost table
  *		objid     the unit: a day, a number, or the hash of a value
- *		objsubid  ILOAD_LOCK_UNIT, or ILOAD_LOCK_TARGET for the table as a whole
+ *		objsubid  ILOAD_LOCK_UNIT; ILOAD_LOCK_TARGET for the table as a whole,
+ *				  ILOAD_LOCK_ZONE for a bit of the time zone, see below
  *
  * A slice of few units takes the lock of the table in a mode that is shared
  * with its like, and each of its units exclusively.  A slice of many units, or
  * one whose units cannot be counted, takes the lock of the table exclusively.
  * So loads of different days do not wait for each other, overlapping ones do,
- * and the number of locks is bounded.  The table's lock comes first, then the
- * units upwards: one order, for all.
+ * and the number of locks is bounded.
+ *
+ * On a timestamptz key the days of one time zone overlap those of another, so
+ * loads in different zones must wait for each other, while those in the same
+ * zone must not.  Each bit of a hash of the zone's name is a lock, taken in one
+ * of two modes that are shared with themselves and exclude each other: two
+ * zones differ in at least one bit.
+ *
+ * The table's lock comes first, then the bits, then the units in the order of
+ * the key: one order, for all.
  */
 #include "postgres.h"
 
-#include "access/hash.h"
 #include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -34,9 +43,17 @@
 
 #define ILOAD_LOCK_TARGET	0x494C
 #define ILOAD_LOCK_UNIT		0x494D
+#define ILOAD_LOCK_ZONE		0x494E
 
 /* A slice of more units than this locks the table as a whole: two months. */
 #define MAX_UNITS			62
+#define ZONE_BITS			16
+
+typedef struct SliceLock
+{
+	LOCKTAG		tag;
+	LOCKMODE	mode;
+} SliceLock;
 
 /* The calendar day of a value of a date or timestamp type. */
 static DateADT
@@ -70,17 +87,27 @@ hash_of(const IloadKey *key, Datum value)
 }
 
 /*
- * Units of a span of whole numbers, days among them, in "units"; their number,
- * or 0 where they are too many.
+ * Units of the whole numbers, days among them, from "first" up to, not
+ * including, "end", in "units"; their number, or 0 where they are too many.
  */
 static int
 units_of_span(int64 first, int64 end, uint32 *units)
 {
-	if (end - first > MAX_UNITS || end <= first)
+	/* the span of two bigints may be wider than a bigint */
+	uint64		n = (uint64) end - (uint64) first;
+
+	if (n > MAX_UNITS)
 		return 0;
-	for (int64 i = first; i < end; i++)
-		units[i - first] = (uint32) i;
-	return (int) (end - first);
+	for (uint64 i = 0; i < n; i++)
+		units[i] = (uint32) ((uint64) first + i);
+	return (int) n;
+}
+
+static int
+unit_of_number(int64 number, uint32 *units)
+{
+	units[0] = (uint32) number;
+	return 1;
 }
 
 /*
@@ -121,7 +148,7 @@ slice_units(IloadSlice *slice, uint32 *units)
 				DateADT		last;
 
 				if (slice->single)
-					return units_of_span(first, (int64) first + 1, units);
+					return unit_of_number(first, units);
 				last = day_of(key, slice->upper);
 				if (DATE_NOT_FINITE(first) || DATE_NOT_FINITE(last))
 					return 0;
@@ -133,8 +160,9 @@ slice_units(IloadSlice *slice, uint32 *units)
 		case ILOAD_KEY_INTEGER:
 			if (slice->by_date)
 				return units_of_days(slice, units);
+			if (slice->single)
+				return unit_of_number(integer_of(key, slice->lower), units);
 			return units_of_span(integer_of(key, slice->lower),
-								 slice->single ? integer_of(key, slice->lower) + 1 :
 								 integer_of(key, slice->upper), units);
 		case ILOAD_KEY_TEXT:
 			if (slice->by_date)
@@ -209,20 +237,16 @@ cancel_holders(const LOCKTAG *tag)
 
 /* Take one lock; false where it is not to be had and the caller wants to skip. */
 static bool
-lock_one(IloadSlice *slice, uint32 unit, uint16 space, LOCKMODE mode,
-		 IloadIfRunning if_running)
+lock_one(IloadSlice *slice, SliceLock *lock, IloadIfRunning if_running)
 {
-	LOCKTAG		tag;
 	char	   *pids;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, slice->root, unit, space);
 
 	if (if_running == ILOAD_RUNNING_WAIT)
 	{
-		(void) LockAcquire(&tag, mode, false, false);
+		(void) LockAcquire(&lock->tag, lock->mode, false, false);
 		return true;
 	}
-	if (LockAcquire(&tag, mode, false, true) != LOCKACQUIRE_NOT_AVAIL)
+	if (LockAcquire(&lock->tag, lock->mode, false, true) != LOCKACQUIRE_NOT_AVAIL)
 		return true;
 
 	switch (if_running)
@@ -230,29 +254,54 @@ lock_one(IloadSlice *slice, uint32 unit, uint16 space, LOCKMODE mode,
 		case ILOAD_RUNNING_SKIP:
 			return false;
 		case ILOAD_RUNNING_CANCEL:
-			cancel_holders(&tag);
-			(void) LockAcquire(&tag, mode, false, false);
+			cancel_holders(&lock->tag);
+			(void) LockAcquire(&lock->tag, lock->mode, false, false);
 			return true;
 		default:
 			break;
 	}
-	pids = lock_holders(&tag, "true");
+	pids = lock_holders(&lock->tag, "true");
 	ereport(ERROR,
 			(errcode(ERRCODE_ILOAD_SLICE_BUSY),
 			 errmsg("another load of slice %s of table \"%s\" is running",
 					iload_slice_text(slice), slice->table_name),
 			 pids != NULL ? errdetail("It runs in process %s.", pids) :
 			 errdetail("It has just ended, or is a prepared transaction."),
-			 errhint("Wait for it with if_running => 'wait', or end it with if_running => 'cancel'.")));
+			 pids != NULL ? errhint("Wait for it with if_running => 'wait', or end it with if_running => 'cancel'.") :
+			 errhint("Wait for it with if_running => 'wait'.")));
 }
 
 static void
-unlock_one(IloadSlice *slice, uint32 unit, uint16 space, LOCKMODE mode)
+add_lock(SliceLock *locks, int *n, const IloadSlice *slice, uint16 space, uint32 unit,
+		 LOCKMODE mode)
 {
-	LOCKTAG		tag;
+	SET_LOCKTAG_ADVISORY(locks[*n].tag, MyDatabaseId, slice->root, unit, space);
+	locks[*n].mode = mode;
+	(*n)++;
+}
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, slice->root, unit, space);
-	(void) LockRelease(&tag, mode, false);
+/* The locks that a slice needs, in the order in which they are taken. */
+static int
+slice_locks(IloadSlice *slice, SliceLock *locks)
+{
+	uint32		units[MAX_UNITS];
+	int			nunits = slice_units(slice, units);
+	int			n = 0;
+
+	add_lock(locks, &n, slice, ILOAD_LOCK_TARGET, 0,
+			 nunits == 0 ? ExclusiveLock : RowExclusiveLock);
+	if (nunits > 0 && slice->key->kind == ILOAD_KEY_TIMESTAMPTZ)
+	{
+		uint32		zone = DatumGetUInt32(hash_any((const unsigned char *) slice->timezone,
+												   strlen(slice->timezone)));
+
+		for (int bit = 0; bit < ZONE_BITS; bit++)
+			add_lock(locks, &n, slice, ILOAD_LOCK_ZONE, bit,
+					 (zone >> bit) & 1 ? ShareLock : RowExclusiveLock);
+	}
+	for (int i = 0; i < nunits; i++)
+		add_lock(locks, &n, slice, ILOAD_LOCK_UNIT, units[i], ExclusiveLock);
+	return n;
 }
 
 /*
@@ -266,19 +315,15 @@ unlock_one(IloadSlice *slice, uint32 unit, uint16 space, LOCKMODE mode)
 bool
 iload_lock_slice(IloadSlice *slice, IloadIfRunning if_running)
 {
-	uint32		units[MAX_UNITS];
-	int			n = slice_units(slice, units);
-	LOCKMODE	table_mode = n == 0 ? ExclusiveLock : RowExclusiveLock;
+	SliceLock	locks[1 + ZONE_BITS + MAX_UNITS];
+	int			n = slice_locks(slice, locks);
 
-	if (!lock_one(slice, 0, ILOAD_LOCK_TARGET, table_mode, if_running))
-		return false;
 	for (int i = 0; i < n; i++)
 	{
-		if (lock_one(slice, units[i], ILOAD_LOCK_UNIT, ExclusiveLock, if_running))
+		if (lock_one(slice, &locks[i], if_running))
 			continue;
 		while (--i >= 0)
-			unlock_one(slice, units[i], ILOAD_LOCK_UNIT, ExclusiveLock);
-		unlock_one(slice, 0, ILOAD_LOCK_TARGET, table_mode);
+			(void) LockRelease(&locks[i].tag, locks[i].mode, false);
 		return false;
 	}
 	return true;

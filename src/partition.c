@@ -18,6 +18,7 @@
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "commands/tablespace.h"
@@ -26,6 +27,7 @@
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 #include "utils/datum.h"
@@ -179,6 +181,19 @@ aligned_bounds(IloadKey *key, const Template *template, Datum value,
 	return false;
 }
 
+static bool
+partitioned_by_column(Relation rel, const char *column)
+{
+	PartitionKey part = RelationGetPartitionKey(rel);
+
+	for (int i = 0; i < part->partnatts; i++)
+	{
+		if (part->partattrs[i] == get_attnum(RelationGetRelid(rel), column))
+			return true;
+	}
+	return false;
+}
+
 /* Find the sibling next to "value" and the neighbours that bound the gap. */
 static void
 find_range_template(Relation parent, IloadKey *key, Datum value, Template *template)
@@ -216,6 +231,41 @@ find_range_template(Relation parent, IloadKey *key, Datum value, Template *templ
 			template->upper = upper;
 		}
 	}
+}
+
+/*
+ * A table without partitions, which is one itself, takes after another one on
+ * its level.
+ */
+static void
+find_cousin_template(Relation parent, IloadKey *key, Datum value, Template *template)
+{
+	Relation	grandparent;
+	PartitionDesc desc;
+
+	if (!parent->rd_rel->relispartition)
+		return;
+	grandparent = table_open(get_partition_parent(RelationGetRelid(parent), false),
+							 AccessShareLock);
+	desc = RelationGetPartitionDesc(grandparent, true);
+	for (int i = desc->nparts - 1; i >= 0 && !template->bounded; i--)
+	{
+		Template	cousin = {0};
+		Relation	rel;
+
+		if (desc->is_leaf[i] || desc->oids[i] == RelationGetRelid(parent))
+			continue;
+		rel = table_open(desc->oids[i], AccessShareLock);
+		if (partitioned_by_column(rel, key->name) &&
+			RelationGetPartitionKey(rel)->strategy == PARTITION_STRATEGY_RANGE)
+			find_range_template(rel, key, value, &cousin);
+		template->bounded = cousin.bounded;
+		template->sibling = cousin.sibling;
+		template->lower = cousin.lower;
+		template->upper = cousin.upper;
+		table_close(rel, NoLock);
+	}
+	table_close(grandparent, NoLock);
 }
 
 static void
@@ -259,7 +309,7 @@ name_after_sibling(IloadKey *key, const Template *template, Datum lower)
 		"YYYY_MM_DD_HH24MI", "YYYYMMDD_HH24MI", "YYYYMMDDHH24MI",
 		"YYYY_MM_DD_HH24", "YYYYMMDD_HH24", "YYYYMMDDHH24",
 		"YYYY_MM_DD", "YYYY-MM-DD", "YYYYMMDD",
-		"YYYY_MM", "YYYY-MM", "YYYYMM", "YYYY\"m\"MM", "YYYY\"w\"IW",
+		"YYYY_MM", "YYYY-MM", "YYYYMM", "YYYY\"m\"MM", "IYYY\"w\"IW",
 		"MMDD", "MM_DD", "YYYY"
 	};
 	char	   *name;
@@ -343,25 +393,70 @@ partition_by(Oid relid)
 	return TextDatumGetCString(keydef);
 }
 
-/* Create a table like "parent", partitioned like "sibling" if that is. */
+/* Storage parameters, "name=value" each, as " WITH (name='value', ...)". */
+static void
+append_reloptions(StringInfo sql, Datum reloptions)
+{
+	Datum	   *options;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(reloptions), TEXTOID, -1, false, TYPALIGN_INT,
+					  &options, NULL, &n);
+	for (int i = 0; i < n; i++)
+	{
+		char	   *name = TextDatumGetCString(options[i]);
+		char	   *value = strchr(name, '=');
+
+		if (value == NULL)
+			elog(ERROR, "unexpected storage parameter \"%s\"", name);
+		*value++ = '\0';
+		appendStringInfo(sql, "%s%s=%s", i == 0 ? " WITH (" : ", ", quote_identifier(name),
+						 quote_literal_cstr(value));
+	}
+	if (n > 0)
+		appendStringInfoChar(sql, ')');
+}
+
+/*
+ * Create a table with the columns of "parent", stored, or partitioned further,
+ * as "sibling" is; that may be InvalidOid.
+ */
 static void
 create_table(Relation parent, Oid sibling, const char *qualified)
 {
 	StringInfoData text;
 	Oid			tablespace = parent->rd_rel->reltablespace;
+	HeapTuple	tup = SearchSysCache1(RELOID,
+									  ObjectIdGetDatum(OidIsValid(sibling) ? sibling :
+													   RelationGetRelid(parent)));
+	Form_pg_class form;
+	Datum		reloptions;
+	bool		isnull;
 
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for relation %u", sibling);
+	form = (Form_pg_class) GETSTRUCT(tup);
 	initStringInfo(&text);
 	appendStringInfo(&text,
-					 "CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING GENERATED"
+					 "CREATE %sTABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING GENERATED"
 					 " INCLUDING CONSTRAINTS INCLUDING STORAGE INCLUDING COMPRESSION)",
+					 form->relpersistence == RELPERSISTENCE_UNLOGGED ? "UNLOGGED " : "",
 					 qualified,
 					 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(parent)),
 												RelationGetRelationName(parent)));
-	if (OidIsValid(sibling) && get_rel_relkind(sibling) == RELKIND_PARTITIONED_TABLE)
-		appendStringInfo(&text, " PARTITION BY %s", partition_by(sibling));
+	if (OidIsValid(sibling))
+	{
+		tablespace = form->reltablespace;
+		if (form->relkind == RELKIND_PARTITIONED_TABLE)
+			appendStringInfo(&text, " PARTITION BY %s", partition_by(sibling));
+		reloptions = SysCacheGetAttr(RELOID, tup, Anum_pg_class_reloptions, &isnull);
+		if (!isnull && form->relkind == RELKIND_RELATION)
+			append_reloptions(&text, reloptions);
+	}
 	if (OidIsValid(tablespace))
 		appendStringInfo(&text, " TABLESPACE %s",
 						 quote_identifier(get_tablespace_name(tablespace)));
+	ReleaseSysCache(tup);
 	execute(text.data);
 }
 
@@ -381,19 +476,6 @@ bound_text(Oid relid)
 	bound = DirectFunctionCall2(pg_get_expr, bound, ObjectIdGetDatum(relid));
 	ReleaseSysCache(tup);
 	return TextDatumGetCString(bound);
-}
-
-static bool
-partitioned_by_column(Relation rel, const char *column)
-{
-	PartitionKey part = RelationGetPartitionKey(rel);
-
-	for (int i = 0; i < part->partnatts; i++)
-	{
-		if (part->partattrs[i] == get_attnum(RelationGetRelid(rel), column))
-			return true;
-	}
-	return false;
 }
 
 /*
@@ -435,103 +517,170 @@ copy_partitions(Oid sibling, Oid namespace, const char *name, const char *column
 	table_close(rel, NoLock);
 }
 
-/*
- * Create one table and attach it.  Everything that needs "parent" open comes
- * before ATTACH, which wants the parent not to be in use.
- */
-static void
-create_one(Oid parent_oid, IloadSlice *slice, const Template *template,
-		   Datum lower, const char *bound)
-{
-	Relation	parent = table_open(parent_oid, NoLock);
-	Oid			namespace = RelationGetNamespace(parent);
-	char	   *schema = get_namespace_name(namespace);
-	char	   *name = new_name(parent, slice->key, template, lower);
-	char	   *qualified = quote_qualified_identifier(schema, name);
-	char	   *parent_name = quote_qualified_identifier(schema, RelationGetRelationName(parent));
-
-	create_table(parent, template->sibling, qualified);
-	table_close(parent, NoLock);
-	if (OidIsValid(template->sibling) &&
-		get_rel_relkind(template->sibling) == RELKIND_PARTITIONED_TABLE)
-		copy_partitions(template->sibling, namespace, name, slice->key->name);
-	execute(psprintf("ALTER TABLE %s ATTACH PARTITION %s %s", parent_name, qualified, bound));
-	CommandCounterIncrement();
-}
-
 static char *
 quoted_value(const IloadKey *key, Datum value)
 {
 	return quote_literal_cstr(iload_key_out(key, value));
 }
 
+/*
+ * Does the default partition hold rows that a new partition would have to take?
+ * Then that cannot be attached.  Asked through the target, with the caller's
+ * rights; "range" is about the key.
+ */
+static bool
+default_holds(IloadSlice *slice, IloadGap *gap, const char *range)
+{
+	StringInfoData text;
+	bool		found;
+	ListCell   *lc;
+
+	if (!OidIsValid(gap->default_leaf))
+		return false;
+	initStringInfo(&text);
+	appendStringInfo(&text, "SELECT FROM %s AS t WHERE %s"
+					 " AND t.tableoid OPERATOR(pg_catalog.=) ANY ('{",
+					 slice->qualified_name, range);
+	foreach(lc, find_all_inheritors(gap->default_leaf, AccessShareLock, NULL))
+		appendStringInfo(&text, "%s%u", foreach_current_index(lc) > 0 ? "," : "", lfirst_oid(lc));
+	appendStringInfoString(&text, "}'::pg_catalog.oid[]) LIMIT 1");
+
+	SPI_connect();
+	if (SPI_execute(text.data, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "statement failed: %s", text.data);
+	found = SPI_processed > 0;
+	SPI_finish();
+	return found;
+}
+
+/* "t.key op 'value'::type" */
+static char *
+condition(const IloadKey *key, const char *op, Datum value)
+{
+	return psprintf("t.%s %s %s::%s", quote_identifier(key->name), op,
+					quoted_value(key, value), format_type_be_qualified(key->type));
+}
+
+/*
+ * Create one table and attach it, as the owner of its parent.  Everything that
+ * needs the parent open comes before ATTACH, which wants it not to be in use.
+ */
 static void
-create_for_value(IloadSlice *slice, IloadGap *gap)
+create_one(IloadGap *gap, IloadSlice *slice, const Template *template,
+		   Datum lower, const char *bound)
 {
 	Relation	parent = table_open(gap->parent, NoLock);
+	Oid			namespace = RelationGetNamespace(parent);
+	char	   *schema = get_namespace_name(namespace);
+	char	   *name = new_name(parent, slice->key, template, lower);
+	char	   *qualified = quote_qualified_identifier(schema, name);
+	char	   *parent_name = quote_qualified_identifier(schema, RelationGetRelationName(parent));
+	Oid			user;
+	int			context;
+
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(parent->rd_rel->relowner, context | SECURITY_LOCAL_USERID_CHANGE);
+	create_table(parent, template->sibling, qualified);
+	table_close(parent, NoLock);
+	if (OidIsValid(template->sibling) &&
+		get_rel_relkind(template->sibling) == RELKIND_PARTITIONED_TABLE)
+		copy_partitions(template->sibling, namespace, name, slice->key->name);
+	execute(psprintf("ALTER TABLE %s ATTACH PARTITION %s %s", parent_name, qualified, bound));
+	SetUserIdAndSecContext(user, context);
+	CommandCounterIncrement();
+}
+
+static bool
+create_for_value(IloadSlice *slice, IloadGap *gap)
+{
+	IloadKey   *key = slice->key;
+	Relation	parent;
 	Template	template = {0};
 
+	if (default_holds(slice, gap, condition(key, key->op_eq, gap->lower)))
+		return false;
+	parent = table_open(gap->parent, NoLock);
 	find_list_template(parent, &template);
 	table_close(parent, NoLock);
-	create_one(gap->parent, slice, &template, gap->lower,
-			   psprintf("FOR VALUES IN (%s)", quoted_value(slice->key, gap->lower)));
+	create_one(gap, slice, &template, gap->lower,
+			   psprintf("FOR VALUES IN (%s)", quoted_value(key, gap->lower)));
+	return true;
+}
+
+/* The bounds of the partition that "at", in the gap, is to go to. */
+static void
+find_bounds(IloadKey *key, IloadGap *gap, Datum at, Template *template,
+			Datum *lower, Datum *upper)
+{
+	Relation	parent = table_open(gap->parent, NoLock);
+
+	find_range_template(parent, key, at, template);
+	if (!template->bounded)
+		find_cousin_template(parent, key, at, template);
+	table_close(parent, NoLock);
+	if (!template->bounded || !aligned_bounds(key, template, at, lower, upper))
+	{
+		*lower = at;
+		*upper = gap->upper;
+	}
+	if (template->has_floor && iload_key_cmp(key, *lower, template->floor) < 0)
+		*lower = template->floor;
+	if (template->has_ceiling && iload_key_cmp(key, *upper, template->ceiling) > 0)
+		*upper = template->ceiling;
 }
 
 /* Create as many partitions, side by side, as the gap needs. */
-static void
+static bool
 create_for_range(IloadSlice *slice, IloadGap *gap)
 {
 	IloadKey   *key = slice->key;
 	Datum		at = gap->lower;
+	bool		made = false;
 
 	do
 	{
-		Relation	parent = table_open(gap->parent, NoLock);
 		Template	template = {0};
-		Datum		lower = gap->lower;
-		Datum		upper = gap->upper;
+		Datum		lower,
+					upper;
 
 		CHECK_FOR_INTERRUPTS();
-		find_range_template(parent, key, at, &template);
-		table_close(parent, NoLock);
-		if (!template.bounded || !aligned_bounds(key, &template, at, &lower, &upper))
-		{
-			lower = at;
-			upper = gap->upper;
-		}
-		if (template.has_floor && iload_key_cmp(key, lower, template.floor) < 0)
-			lower = template.floor;
-		if (template.has_ceiling && iload_key_cmp(key, upper, template.ceiling) > 0)
-			upper = template.ceiling;
+		find_bounds(key, gap, at, &template, &lower, &upper);
 		/* what the cache holds of the bounds goes away when one is attached */
 		at = datumCopy(upper, key->typbyval, key->typlen);
-		create_one(gap->parent, slice, &template, lower,
+		if (default_holds(slice, gap, psprintf("%s AND %s", condition(key, key->op_ge, lower),
+											   condition(key, key->op_lt, upper))))
+			continue;
+		create_one(gap, slice, &template, lower,
 				   psprintf("FOR VALUES FROM (%s) TO (%s)",
 							quoted_value(key, lower), quoted_value(key, upper)));
+		made = true;
 	} while (iload_key_cmp(key, at, gap->upper) < 0);
+	return made;
 }
 
 /*
- * Make the partitions that fill "gap".
+ * Make the partitions that fill "gap", as far as its default partition, if it
+ * has one, does not hold rows of theirs.  Returns whether one was made.
  *
- * The caller holds the slice lock and has no relation open that is partitioned.
+ * The caller holds the slice lock, and SHARE UPDATE EXCLUSIVE on the table that
+ * the gap is in, and has no relation open that is partitioned.
  * Errors: the caller has not the rights of the owner of the partitioned table;
  * it is partitioned in a way that bounds cannot be found for; and those of
  * CREATE TABLE and ALTER TABLE ... ATTACH PARTITION.
  */
-void
+bool
 iload_partition_create(IloadSlice *slice, IloadGap *gap)
 {
-	Relation	parent = table_open(gap->parent, ShareUpdateExclusiveLock);
+	Relation	parent = table_open(gap->parent, NoLock);
 	PartitionKey part = RelationGetPartitionKey(parent);
 	bool		by_list = part->strategy == PARTITION_STRATEGY_LIST;
 	bool		possible = part->partnatts == 1 && (by_list || !gap->single);
 	char	   *name = pstrdup(RelationGetRelationName(parent));
-	Oid			owner = parent->rd_rel->relowner;
-	Oid			user;
-	int			context;
 
 	table_close(parent, NoLock);
+	if (OidIsValid(gap->default_leaf) &&
+		(!possible || !iload_class_ownercheck(gap->parent, GetUserId())))
+		return false;
 	if (!possible)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -544,12 +693,5 @@ iload_partition_create(IloadSlice *slice, IloadGap *gap)
 				 errmsg("table \"%s\" has no partition for slice %s", name, iload_slice_text(slice)),
 				 errdetail("Only its owner can create one."),
 				 errhint("Let the owner create the partition first.")));
-
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(owner, context | SECURITY_LOCAL_USERID_CHANGE);
-	if (by_list)
-		create_for_value(slice, gap);
-	else
-		create_for_range(slice, gap);
-	SetUserIdAndSecContext(user, context);
+	return by_list ? create_for_value(slice, gap) : create_for_range(slice, gap);
 }

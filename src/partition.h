@@ -7,6 +7,6 @@
 
 #include "leaf.h"
 
-extern void iload_partition_create(IloadSlice *slice, IloadGap *gap);
+extern bool iload_partition_create(IloadSlice *slice, IloadGap *gap);
 
 #endif

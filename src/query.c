@@ -82,6 +82,7 @@ iload_query_parse(const char *text, const char *what)
 	QueryErrorContext context;
 	List	   *statements;
 	SelectStmt *select;
+	SelectStmt *leftmost;
 
 	push_query_context(&callback, &context, text, what);
 	statements = pg_parse_query(text);
@@ -90,7 +91,11 @@ iload_query_parse(const char *text, const char *what)
 	select = (SelectStmt *) linitial_node(RawStmt, statements)->stmt;
 	if (!IsA(select, SelectStmt))
 		refuse(what, "It is a statement of another kind.");
-	if (select->intoClause != NULL)
+	/* of a set operation, it is the first SELECT that has the INTO */
+	leftmost = select;
+	while (leftmost->larg != NULL)
+		leftmost = leftmost->larg;
+	if (leftmost->intoClause != NULL)
 		refuse(what, "It has an INTO clause.");
 	error_context_stack = callback.previous;
 	return select;

@@ -5,7 +5,7 @@
  * The order of the steps is the order of the locks and of what can fail:
  *
  *	open the target (ROW EXCLUSIVE), compute the slice, take the slice lock, lock
- *	the leaves, take a snapshot, stage the query, audit, compare
+ *	the leaves, take a snapshot, stage the query, take a snapshot, audit, compare
  *	-- up to here nothing has been written --
  *	make missing partitions, delete and insert, record the load
  *
@@ -20,7 +20,6 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "funcapi.h"
@@ -181,7 +180,7 @@ check_serialization(Load *load)
 	if (!iload_fingerprint_equal(&load->before, &now))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("could not serialize access due to concurrent load"),
+				 errmsg("could not serialize access due to concurrent update"),
 				 errdetail("Slice %s of table \"%s\" was changed by a transaction that this one's snapshot does not see.",
 						   iload_slice_text(load->slice), load->slice->table_name),
 				 errhint("The transaction might succeed if retried.")));
@@ -202,79 +201,41 @@ check_empty(Load *load)
 			 errhint("If that is meant, pass on_empty => 'replace'; to leave the slice as it is, on_empty => 'keep'.")));
 }
 
-/* Does a stored row of the slice lie in, or below, the relation "arg"? */
-typedef struct RowsBelow
-{
-	Oid			relid;
-	Oid			last;			/* leaf looked at last */
-	bool		last_below;
-	bool		found;
-} RowsBelow;
-
-static void
-look_below(Oid leaf, ItemPointer tid, IloadRowHash hash, void *arg)
-{
-	RowsBelow  *below = arg;
-
-	if (leaf != below->last)
-	{
-		below->last = leaf;
-		below->last_below = leaf == below->relid ||
-			(OidIsValid(leaf) &&
-			 list_member_oid(get_partition_ancestors(leaf), below->relid));
-	}
-	if (below->last_below)
-		below->found = true;
-}
-
-static bool
-default_holds_rows(Load *load, IloadGap *gap)
-{
-	RowsBelow	below = {.relid = gap->default_leaf};
-
-	if (!OidIsValid(gap->default_leaf) || load->before.rows == 0)
-		return false;
-	iload_live_scan(load->live, load->snapshot, look_below, &below);
-	return below.found;
-}
-
-/*
- * Make the partitions that the slice lacks, unless its rows go to a default
- * partition: because it has some of them already, or because none is to be
- * made.  Returns whether one was made.
- */
+/* Make what partitions can be made; true if any was. */
 static bool
 fill_gaps(Load *load, List *gaps)
 {
-	ListCell   *lc;
 	bool		made = false;
+	ListCell   *lc;
+
+	foreach(lc, gaps)
+		made = iload_partition_create(load->slice, lfirst(lc)) || made;
+	return made;
+}
+
+/* Gaps that remain: the rows go to a default partition, or nowhere. */
+static void
+report_gaps(Load *load, List *gaps)
+{
+	ListCell   *lc;
 
 	foreach(lc, gaps)
 	{
 		IloadGap   *gap = lfirst(lc);
 
-		if (default_holds_rows(load, gap))
-		{
-			ereport(NOTICE,
-					(errmsg("loading slice %s of table \"%s\" into default partition \"%s\"",
-							iload_slice_text(load->slice), load->slice->table_name,
-							get_rel_name(gap->default_leaf)),
-					 errdetail("The default partition holds rows of the slice, so a partition for it cannot be made.")));
-			continue;
-		}
-		if (load->options->create_partition)
-		{
-			iload_partition_create(load->slice, gap);
-			made = true;
-		}
-		else if (!OidIsValid(gap->default_leaf))
+		if (!OidIsValid(gap->default_leaf))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("table \"%s\" has no partition for slice %s",
 							load->slice->table_name, iload_slice_text(load->slice)),
 					 errhint("Create the partition, or pass create_partition => true.")));
+		if (load->options->create_partition)
+			ereport(NOTICE,
+					(errmsg("loading slice %s of table \"%s\" into default partition \"%s\"",
+							iload_slice_text(load->slice), load->slice->table_name,
+							get_rel_name(gap->default_leaf)),
+					 errdetail("No partition was made: the default partition holds rows of it, or the caller may not make one.")));
 	}
-	return made;
 }
 
 /*
@@ -285,19 +246,22 @@ static void
 create_partitions(Load *load)
 {
 	Oid			relid = RelationGetRelid(load->target);
-	IloadLeaves *leaves = load->leaves;
+	bool		made;
 
-	if (leaves->gaps == NIL || load->stage->fingerprint.rows == 0)
+	if (load->leaves->gaps == NIL || load->stage->fingerprint.rows == 0)
 		return;
 	load->step = "create partition";
-	table_close(load->target, NoLock);
-	while (fill_gaps(load, leaves->gaps))
+	if (load->options->create_partition)
 	{
-		load->target = table_open(relid, NoLock);
-		leaves = iload_leaves_lock(load->target, load->slice, true);
-		table_close(load->target, NoLock);
+		do
+		{
+			load->leaves = iload_leaves_lock(load->target, load->slice, ILOAD_GAPS_FILL_NOW);
+			table_close(load->target, NoLock);
+			made = fill_gaps(load, load->leaves->gaps);
+			load->target = table_open(relid, NoLock);
+		} while (made);
 	}
-	load->target = table_open(relid, NoLock);
+	report_gaps(load, load->leaves->gaps);
 }
 
 /* What remains to be done, once nothing that was asked for stands in the way. */
@@ -321,7 +285,6 @@ apply(Load *load, IloadMethod method)
 
 	create_partitions(load);
 	load->step = "apply";
-	load->live->target = load->target;
 	rewrite->slice = load->slice;
 	rewrite->leaves = load->leaves;
 	rewrite->columns = load->columns;
@@ -357,17 +320,27 @@ record(Load *load, Oid schema, IloadResult *result)
 	iload_history_insert(schema, &row);
 }
 
+/* The newest snapshot that the isolation level allows. */
+static void
+take_snapshot(Load *load)
+{
+	if (load->snapshot != NULL)
+		UnregisterSnapshot(load->snapshot);
+	CommandCounterIncrement();
+	load->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+}
+
 /* Everything between the slice lock and the result. */
 static void
 run_load(Load *load, Oid schema, IloadResult *result)
 {
 	load->leaves = iload_leaves_lock(load->target, load->slice,
-									 load->options->create_partition);
+									 load->options->create_partition ?
+									 ILOAD_GAPS_FILL_LATER : ILOAD_GAPS_STAY);
 	iload_wait_point("locked");
 
 	/* see what was committed while we waited, and what our caller wrote */
-	CommandCounterIncrement();
-	load->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	take_snapshot(load);
 
 	load->step = "stage";
 	load->columns = iload_columns_create(load->target, load->options->ignore_columns);
@@ -381,6 +354,9 @@ run_load(Load *load, Oid schema, IloadResult *result)
 	load->stage = iload_stage_run(load->target, load->slice, load->columns, load->query,
 								  load->snapshot);
 	iload_wait_point("staged");
+
+	/* functions in the query may have written, even to the slice */
+	take_snapshot(load);
 	if (load->options->audit != NULL)
 	{
 		load->step = "audit";

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
@@ -22,6 +23,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
@@ -258,6 +260,66 @@ insert_fresh(IloadRewrite *rewrite)
 }
 
 /*
+ * The part of a table that kept rows from being deleted, as far as it may:
+ * a policy, a rule or a trigger; or NULL.
+ */
+static const char *
+keeper_of_rows(IloadRewrite *rewrite)
+{
+	Relation	target = table_open(rewrite->slice->target, NoLock);
+	bool		has_rules = target->rd_rules != NULL;
+	ListCell   *lc;
+
+	table_close(target, NoLock);
+	if (check_enable_rls(rewrite->slice->target, InvalidOid, true) == RLS_ENABLED)
+		return "policy";
+	if (has_rules)
+		return "rule";
+	foreach(lc, rewrite->leaves->leaves)
+	{
+		Relation	leaf = table_open(((IloadLeaf *) lfirst(lc))->relid, NoLock);
+		bool		has_trigger = leaf->trigdesc != NULL && leaf->trigdesc->trig_delete_before_row;
+
+		table_close(leaf, NoLock);
+		if (has_trigger)
+			return "trigger";
+	}
+	return NULL;
+}
+
+/*
+ * All rows that were to be deleted must have been, or the slice would hold old
+ * rows beside the new ones.
+ *
+ * In a leaf that other slices share, writers that do not come through us can
+ * change a row between the comparison and the DELETE, which then misses it.
+ * That is a serialization failure, as it would be for an UPDATE of theirs that
+ * came first.
+ */
+static void
+check_deleted(IloadRewrite *rewrite)
+{
+	const char *keeper;
+
+	if (rewrite->deleted >= rewrite->ndoomed)
+		return;
+	keeper = keeper_of_rows(rewrite);
+	if (keeper != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+				 errmsg("rows of slice %s of table \"%s\" could not be deleted",
+						iload_slice_text(rewrite->slice), rewrite->slice->table_name),
+				 errdetail("Of " UINT64_FORMAT " rows to delete, " UINT64_FORMAT " were. A %s of the table keeps the others.",
+						   rewrite->ndoomed, rewrite->deleted, keeper)));
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("could not serialize access due to concurrent update"),
+			 errdetail("Rows of slice %s of table \"%s\" were changed while it was being loaded.",
+					   iload_slice_text(rewrite->slice), rewrite->slice->table_name),
+			 errhint("The transaction might succeed if retried.")));
+}
+
+/*
  * Delete and insert, as the caller.  The first statement that writes comes
  * after everything that can be checked beforehand; the server's own checks of
  * constraints and triggers come with the statements.
@@ -276,6 +338,7 @@ iload_rewrite_apply(IloadRewrite *rewrite)
 	AfterTriggerBeginQuery();
 	if (rewrite->ndoomed > 0)
 		delete_doomed(rewrite);
+	check_deleted(rewrite);
 	iload_wait_point("deleted");
 	if (rewrite->nfresh > 0)
 		insert_fresh(rewrite);

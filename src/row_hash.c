@@ -8,7 +8,7 @@
  *
  *	- out-of-line and compressed values fetched and expanded, and a short header
  *	  wherever one fits,
- *	- one NaN, whatever bits it was computed with,
+ *	- one NaN, whatever bits it was computed with, in arrays too,
  *	- arrays without a null bitmap unless an element is null,
  *	- composites, and what is built of them, in the form of their binary send
  *	  function, since their stored form carries traces of where they came from.
@@ -50,6 +50,7 @@ typedef enum CanonicalCheck
 	CHECK_FLOAT8,
 	CHECK_VARLENA,				/* its header */
 	CHECK_ARRAY,				/* its header, and its null bitmap */
+	CHECK_FLOAT_ARRAY,			/* elements may be NaN: not looked at */
 	CHECK_COMPLEX				/* never in canonical form */
 } CanonicalCheck;
 
@@ -132,6 +133,9 @@ describe_column(HashedColumn *column, Form_pg_attribute att)
 		else if (OidIsValid(column->element))
 		{
 			column->check = CHECK_ARRAY;
+			if (getBaseType(column->element) == FLOAT4OID ||
+				getBaseType(column->element) == FLOAT8OID)
+				column->check = CHECK_FLOAT_ARRAY;
 			get_typlenbyvalalign(column->element, &column->elmlen,
 								 &column->elmbyval, &column->elmalign);
 		}
@@ -244,6 +248,7 @@ column_is_canonical(const HashedColumn *column, const char *ptr)
 			return varlena_is_canonical(ptr);
 		case CHECK_ARRAY:
 			return varlena_is_canonical(ptr) && !array_has_bitmap(ptr);
+		case CHECK_FLOAT_ARRAY:
 		case CHECK_COMPLEX:
 			return false;
 	}
@@ -297,7 +302,19 @@ iload_row_hash_fast(IloadRowHasher *hasher, HeapTuple tuple, IloadRowHash *hash)
 	return true;
 }
 
-/* An array as the server would build it anew. */
+static Datum
+canonical_float4(Datum value)
+{
+	return isnan(DatumGetFloat4(value)) ? Float4GetDatum(get_float4_nan()) : value;
+}
+
+static Datum
+canonical_float8(Datum value)
+{
+	return isnan(DatumGetFloat8(value)) ? Float8GetDatum(get_float8_nan()) : value;
+}
+
+/* An array as the server would build it anew, of canonical elements. */
 static Datum
 canonical_array(const HashedColumn *column, Datum value)
 {
@@ -306,10 +323,16 @@ canonical_array(const HashedColumn *column, Datum value)
 	bool	   *nulls;
 	int			n;
 
-	if (!ARR_HASNULL(array))
+	if (column->check == CHECK_ARRAY && !ARR_HASNULL(array))
 		return PointerGetDatum(array);
 	deconstruct_array(array, column->element, column->elmlen, column->elmbyval,
 					  column->elmalign, &elements, &nulls, &n);
+	for (int i = 0; i < n && column->check == CHECK_FLOAT_ARRAY; i++)
+	{
+		if (!nulls[i])
+			elements[i] = column->elmlen == sizeof(float4) ?
+				canonical_float4(elements[i]) : canonical_float8(elements[i]);
+	}
 	return PointerGetDatum(construct_md_array(elements, nulls, ARR_NDIM(array),
 											  ARR_DIMS(array), ARR_LBOUND(array),
 											  column->element, column->elmlen,
@@ -323,14 +346,15 @@ canonical_value(const HashedColumn *column, Datum value)
 	switch (column->check)
 	{
 		case CHECK_FLOAT4:
-			return isnan(DatumGetFloat4(value)) ? Float4GetDatum(get_float4_nan()) : value;
+			return canonical_float4(value);
 		case CHECK_FLOAT8:
-			return isnan(DatumGetFloat8(value)) ? Float8GetDatum(get_float8_nan()) : value;
+			return canonical_float8(value);
 		case CHECK_VARLENA:
 			if (varlena_is_canonical(DatumGetPointer(value)))
 				return value;
 			return PointerGetDatum(PG_DETOAST_DATUM(value));
 		case CHECK_ARRAY:
+		case CHECK_FLOAT_ARRAY:
 			return canonical_array(column, value);
 		case CHECK_COMPLEX:
 			return PointerGetDatum(OidSendFunctionCall(column->send, value));

@@ -11,6 +11,7 @@
 
 #include "catalog/partition.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "pgtime.h"
 #include "utils/builtins.h"
@@ -39,10 +40,16 @@ make_slice(Relation target, const char *column, bool by_date)
 	return slice;
 }
 
+/* A date for messages, in ISO style whatever the session's DateStyle. */
 static char *
 date_text(DateADT date)
 {
-	return DatumGetCString(DirectFunctionCall1(date_out, DateADTGetDatum(date)));
+	struct pg_tm tm;
+	char	   *text = palloc(MAXDATELEN + 1);
+
+	j2date(date + POSTGRES_EPOCH_JDATE, &tm.tm_year, &tm.tm_mon, &tm.tm_mday);
+	EncodeDateOnly(&tm, USE_ISO_DATES, text);
+	return text;
 }
 
 static char *
@@ -149,9 +156,10 @@ iload_slice_for_date(Relation target, const char *column, DateADT date, Interval
 	slice->lower_text = iload_key_out(slice->key, slice->lower);
 	slice->upper_text = iload_key_out(slice->key, slice->upper);
 
-	slice->param_type = DATEOID;
-	slice->params[0] = DateADTGetDatum(date);
-	slice->params[1] = DateADTGetDatum(slice->upper_date);
+	/* hours cannot be told apart by dates */
+	slice->param_type = period->time != 0 ? slice->key->type : DATEOID;
+	slice->params[0] = period->time != 0 ? slice->lower : DateADTGetDatum(date);
+	slice->params[1] = period->time != 0 ? slice->upper : DateADTGetDatum(slice->upper_date);
 	return slice;
 }
 

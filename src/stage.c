@@ -157,7 +157,7 @@ find_output(List *output, const char *name)
 
 /* The query's column as an expression of the SELECT around it, cast. */
 static Expr *
-supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry)
+supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry, bool values)
 {
 	ParseState *pstate = make_parsestate(NULL);
 	Node	   *value = (Node *) entry->expr;
@@ -182,6 +182,10 @@ supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry)
 								 exprCollation(value), 0);
 	cast = coerce_to_target_type(pstate, value, type, att->atttypid, att->atttypmod,
 								 COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST, -1);
+	/* in VALUES, literals have become text by the time that they get here */
+	if (cast == NULL && values && type == TEXTOID)
+		cast = coerce_to_target_type(pstate, value, type, att->atttypid, att->atttypmod,
+									 COERCION_EXPLICIT, COERCE_IMPLICIT_CAST, -1);
 	if (cast == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -211,10 +215,11 @@ default_expression(Relation target, Form_pg_attribute att)
 
 /*
  * The SELECT around the query that has the loaded columns of the target.
+ * "values" says that the query is a bare VALUES list.
  */
 static Query *
 wrap_query(Relation target, const IloadSlice *slice, const IloadColumns *columns,
-		   Query *inner, List *output)
+		   Query *inner, List *output, bool values)
 {
 	Query	   *outer = makeNode(Query);
 	RangeTblEntry *rte = makeNode(RangeTblEntry);
@@ -238,7 +243,7 @@ wrap_query(Relation target, const IloadSlice *slice, const IloadColumns *columns
 		Expr	   *value;
 
 		if (entry != NULL)
-			value = supplied_expression(target, att, entry);
+			value = supplied_expression(target, att, entry, values);
 		else
 			value = default_expression(target, att);
 		outer->targetList = lappend(outer->targetList,
@@ -276,7 +281,7 @@ build_query(Relation target, IloadSlice *slice, const IloadColumns *columns, con
 	if (select->valuesLists != NIL)
 		name_values_columns(output, columns);
 	check_names(target, slice, output);
-	return wrap_query(target, slice, columns, query, output);
+	return wrap_query(target, slice, columns, query, output, select->valuesLists != NIL);
 }
 
 /* State of the run of the query. */
@@ -308,9 +313,10 @@ stray_row(StageRun *run, Datum value, bool isnull)
 					iload_slice_text(slice), slice->table_name),
 			 isnull ? errdetail("Its \"%s\" is null.", slice->key->name) :
 			 not_a_day ? errdetail("Its \"%s\" is %s, which is not a day.", slice->key->name,
-								   iload_key_out(slice->key, value)) :
+								   iload_key_quoted(slice->key, value)) :
 			 errdetail("Its \"%s\" is %s.", slice->key->name,
-					   iload_key_out(slice->key, value)),
+					   iload_key_quoted(slice->key, value)),
+			 slice->single ? errhint("Let the query keep to rows with the value $1.") :
 			 slice->by_date ?
 			 errhint("Let the query keep to rows of the period that starts on $1 and ends before $2. The time zone is \"%s\".",
 					 slice->timezone) :
