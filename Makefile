@@ -1,6 +1,12 @@
 # idempotent_load - build and tests
 #
 #   make, make install      build and install for the pg_config in PATH (or PG_CONFIG=...)
+#   make test               every test, on a throwaway server; installs what is missing
+#   make demo               the demo, on a throwaway server
+#   make check-format       does pgindent leave src/ as it is?
+#   make format             let pgindent rewrite src/
+#
+# CONTRIBUTING.md tells more.
 
 EXTENSION = idempotent_load
 MODULE_big = idempotent_load
@@ -49,3 +55,16 @@ all install installcheck clean:
 .PHONY: all install installcheck clean
 endif
 
+test:
+	test/run-suites
+
+demo:
+	test/run-demo
+
+check-format:
+	ci/format
+
+format:
+	ci/format --write
+
+.PHONY: test demo check-format format

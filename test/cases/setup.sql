@@ -1,0 +1,24 @@
+/* test/cases/setup.sql */
+
+-- Wrappers by which cases of public reports are replayed, whatever the exact
+-- API.  The extension lies in a schema of its own, so that the wrappers can
+-- bear the names that the cases call.
+
+CREATE SCHEMA iload;
+CREATE EXTENSION idempotent_load SCHEMA iload;
+GRANT USAGE ON SCHEMA iload TO PUBLIC;
+
+-- Some cases have a date column "d" beside other columns of a timestamp type.
+CREATE FUNCTION replace_partition(tbl regclass, day date, query text) RETURNS bigint
+LANGUAGE sql AS
+$$
+SELECT r.rows
+FROM iload.replace_partition(tbl, day, query, on_empty => 'replace',
+	date_column => (SELECT a.attname FROM pg_catalog.pg_attribute a
+		WHERE a.attrelid OPERATOR(pg_catalog.=) tbl
+		AND a.attname OPERATOR(pg_catalog.=) 'd')) r
+$$;
+
+CREATE VIEW load_log AS
+SELECT logical_date AS day, 'ok'::text AS status, id, target_name, method, rows
+FROM iload.load_history;
