@@ -215,6 +215,7 @@ find_differences(IloadStage *stage, IloadLive *live, Snapshot snapshot, Differen
 				stored;
 	PlaceInput	input = {.sketch = stage->sketch};
 
+	iload_sketch_finish(stage->sketch);
 	input.slot = MakeSingleTupleTableSlot(place_desc(), &TTSOpsVirtual);
 	place_sort_begin(&staged, COLUMN_HI, work_mem / 8);
 	input.places = &staged;

@@ -25,6 +25,23 @@
 #define MAX_PENDING		4096
 #define MAX_SKETCH_SIZE ((Size) 16 * 1024 * 1024)
 
+/*
+ * A bucket is rarely in the processor's cache.  It is asked for when a change
+ * of it is known, and changed so many changes later.
+ */
+#define CHANGES_AHEAD	16
+#ifdef __GNUC__
+#define prefetch(address) __builtin_prefetch(address, 1)
+#else
+#define prefetch(address) ((void) 0)
+#endif
+
+typedef struct BucketChange
+{
+	IloadRowHash *bucket;
+	IloadRowHash summand;
+} BucketChange;
+
 struct IloadSketch
 {
 	MemoryContext context;
@@ -32,6 +49,8 @@ struct IloadSketch
 	IloadRowHash pending[MAX_PENDING];
 	uint64		mask;			/* number of buckets less one */
 	IloadRowHash *buckets;		/* NULL until there are rows enough */
+	uint32		nchanges;		/* so far; the last ones are not yet made */
+	BucketChange ahead[CHANGES_AHEAD];
 };
 
 /* An empty sketch in the current context. */
@@ -44,6 +63,8 @@ iload_sketch_create(void)
 	sketch->npending = 0;
 	sketch->mask = 0;
 	sketch->buckets = NULL;
+	sketch->nchanges = 0;
+	memset(sketch->ahead, 0, sizeof(sketch->ahead));
 	return sketch;
 }
 
@@ -54,13 +75,28 @@ bucket_of(const IloadSketch *sketch, IloadRowHash hash)
 }
 
 static inline void
-add_to_bucket(IloadSketch *sketch, IloadRowHash hash)
+make_change(const BucketChange *change)
 {
-	IloadRowHash *bucket = bucket_of(sketch, hash);
-	uint64		lo = bucket->lo + hash.lo;
+	IloadRowHash *bucket = change->bucket;
+	uint64		lo;
 
-	bucket->hi += hash.hi + (lo < bucket->lo);
+	if (bucket == NULL)
+		return;
+	lo = bucket->lo + change->summand.lo;
+	bucket->hi += change->summand.hi + (lo < bucket->lo);
 	bucket->lo = lo;
+}
+
+/* Add a summand to a bucket, some changes from now. */
+static inline void
+change_bucket(IloadSketch *sketch, IloadRowHash *bucket, IloadRowHash summand)
+{
+	BucketChange *change = &sketch->ahead[sketch->nchanges++ % CHANGES_AHEAD];
+
+	make_change(change);
+	change->bucket = bucket;
+	change->summand = summand;
+	prefetch(bucket);
 }
 
 /* Take the buckets, within work_mem, and move the pending hashes there. */
@@ -74,37 +110,47 @@ start_buckets(IloadSketch *sketch)
 	sketch->buckets = MemoryContextAllocExtended(sketch->context, n * sizeof(IloadRowHash),
 												 MCXT_ALLOC_ZERO);
 	for (int i = 0; i < sketch->npending; i++)
-		add_to_bucket(sketch, sketch->pending[i]);
+		change_bucket(sketch, bucket_of(sketch, sketch->pending[i]), sketch->pending[i]);
 }
 
 /* Add a staged row.  All of them come before the first stored one. */
 void
 iload_sketch_add(IloadSketch *sketch, IloadRowHash hash)
 {
-	if (sketch->buckets != NULL)
-		add_to_bucket(sketch, hash);
-	else if (sketch->npending < MAX_PENDING)
-		sketch->pending[sketch->npending++] = hash;
-	else
+	if (sketch->buckets == NULL)
 	{
+		if (sketch->npending < MAX_PENDING)
+		{
+			sketch->pending[sketch->npending++] = hash;
+			return;
+		}
 		start_buckets(sketch);
-		add_to_bucket(sketch, hash);
 	}
+	change_bucket(sketch, bucket_of(sketch, hash), hash);
 }
 
 /* Subtract a stored row. */
 void
 iload_sketch_subtract(IloadSketch *sketch, IloadRowHash hash)
 {
-	IloadRowHash *bucket;
-	uint64		lo;
+	IloadRowHash negative;
 
 	if (sketch->buckets == NULL)
 		return;
-	bucket = bucket_of(sketch, hash);
-	lo = bucket->lo - hash.lo;
-	bucket->hi -= hash.hi + (lo > bucket->lo);
-	bucket->lo = lo;
+	negative.lo = -hash.lo;
+	negative.hi = -hash.hi - (hash.lo != 0);
+	change_bucket(sketch, bucket_of(sketch, hash), negative);
+}
+
+/* Make the changes that are still ahead; before the sketch is asked. */
+void
+iload_sketch_finish(IloadSketch *sketch)
+{
+	for (int i = 0; i < CHANGES_AHEAD; i++)
+	{
+		make_change(&sketch->ahead[i]);
+		sketch->ahead[i].bucket = NULL;
+	}
 }
 
 /* May rows with this hash be more on one side than on the other? */

@@ -12,6 +12,7 @@ typedef struct IloadSketch IloadSketch;
 extern IloadSketch *iload_sketch_create(void);
 extern void iload_sketch_add(IloadSketch *sketch, IloadRowHash hash);
 extern void iload_sketch_subtract(IloadSketch *sketch, IloadRowHash hash);
+extern void iload_sketch_finish(IloadSketch *sketch);
 extern bool iload_sketch_differs(const IloadSketch *sketch, IloadRowHash hash);
 
 #endif
