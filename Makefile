@@ -22,8 +22,32 @@ PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter
 
 # Tests are listed by name, so that a forgotten file is noticed (test/run-suites
 # fails for a file that is not in its list).
-REGRESS =
-ISOLATION =
+REGRESS = \
+	install \
+	replace \
+	replace_slice \
+	slice \
+	partition \
+	columns \
+	query_shape \
+	stray \
+	on_empty_audit \
+	methods \
+	fingerprint \
+	history \
+	privileges
+ISOLATION = \
+	same_day \
+	old_snapshot \
+	first_load \
+	other_days \
+	if_running \
+	lock_timeout \
+	deadlock \
+	append \
+	readers \
+	writer \
+	prepared
 ISOLATION_OPTS = --inputdir=test/isolation
 
 # prove fails if it is given no file.

@@ -121,8 +121,14 @@ make_key(Relation target, AttrNumber attnum)
 
 	key->opfamily = get_opclass_family(key->opclass);
 	key->optype = get_opclass_input_type(key->opclass);
+	key->cast = "";
 	if (IsPolymorphicType(key->optype))
+	{
 		key->optype = key->type;
+		/* such operators do not look through a domain */
+		if (att->atttypid != key->type)
+			key->cast = psprintf("::%s", format_type_be_qualified(key->type));
+	}
 	fmgr_info(entry->cmp_proc, &key->cmp);
 	key->op_lt = strategy_text(key, BTLessStrategyNumber);
 	key->op_ge = strategy_text(key, BTGreaterEqualStrategyNumber);

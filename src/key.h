@@ -33,6 +33,8 @@ typedef struct IloadKey
 	Oid			opclass;		/* the default btree one */
 	Oid			opfamily;
 	FmgrInfo	cmp;
+	char	   *cast;			/* SQL text behind the column before an
+								 * operator */
 	char	   *op_lt;			/* OPERATOR(schema.<), ready for SQL text */
 	char	   *op_ge;
 	char	   *op_eq;

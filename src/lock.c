@@ -35,6 +35,7 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/typcache.h"
 
@@ -177,16 +178,32 @@ slice_units(IloadSlice *slice, uint32 *units)
 	return 0;
 }
 
+/* The names of the lock modes that exclude "mode", as an array. */
+static Datum
+conflicting_modes(LOCKMODE mode)
+{
+	Datum		names[MaxLockMode];
+	int			n = 0;
+
+	for (LOCKMODE other = AccessShareLock; other <= MaxLockMode; other++)
+	{
+		if (DoLockModesConflict(mode, other))
+			names[n++] = CStringGetTextDatum(GetLockmodeName(USER_LOCKMETHOD, other));
+	}
+	return PointerGetDatum(construct_array(names, n, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
 /*
- * A list in text of the other processes that hold a lock, or NULL where there
- * is none; only of those for which "condition" holds, SQL text about their row
- * "a" in pg_stat_activity.
+ * A list in text of the other processes that hold a lock in the way, or NULL
+ * where there is none; only of those for which "condition" holds, SQL text about
+ * their row "a" in pg_stat_activity.
  */
 static char *
-lock_holders(const LOCKTAG *tag, const char *condition)
+lock_holders(const SliceLock *lock, const char *condition)
 {
-	Oid			types[] = {OIDOID, OIDOID, INT8OID, INT4OID};
-	Datum		values[4];
+	const LOCKTAG *tag = &lock->tag;
+	Oid			types[] = {OIDOID, OIDOID, INT8OID, INT4OID, TEXTARRAYOID};
+	Datum		values[5];
 	MemoryContext caller = CurrentMemoryContext;
 	char	   *pids = NULL;
 
@@ -194,6 +211,7 @@ lock_holders(const LOCKTAG *tag, const char *condition)
 	values[1] = ObjectIdGetDatum(tag->locktag_field2);
 	values[2] = Int64GetDatum((int64) tag->locktag_field3);
 	values[3] = Int32GetDatum(tag->locktag_field4);
+	values[4] = conflicting_modes(lock->mode);
 
 	SPI_connect();
 	if (SPI_execute_with_args(psprintf("SELECT pg_catalog.string_agg(CASE WHEN %s"
@@ -207,8 +225,9 @@ lock_holders(const LOCKTAG *tag, const char *condition)
 									   " AND l.database OPERATOR(pg_catalog.=) $1"
 									   " AND l.classid OPERATOR(pg_catalog.=) $2"
 									   " AND l.objid::pg_catalog.int8 OPERATOR(pg_catalog.=) $3"
-									   " AND l.objsubid OPERATOR(pg_catalog.=) $4", condition),
-							  4, types, values, NULL, false, 0) == SPI_OK_SELECT &&
+									   " AND l.objsubid OPERATOR(pg_catalog.=) $4"
+									   " AND l.mode OPERATOR(pg_catalog.=) ANY ($5)", condition),
+							  5, types, values, NULL, false, 0) == SPI_OK_SELECT &&
 		SPI_processed == 1)
 	{
 		char	   *list = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
@@ -227,9 +246,9 @@ lock_holders(const LOCKTAG *tag, const char *condition)
  * decide who may do that, and raise the error.
  */
 static void
-cancel_holders(const LOCKTAG *tag)
+cancel_holders(const SliceLock *lock)
 {
-	(void) lock_holders(tag,
+	(void) lock_holders(lock,
 						"CASE WHEN pg_catalog.starts_with(a.state, 'idle in transaction')"
 						" THEN pg_catalog.pg_terminate_backend(a.pid)"
 						" ELSE pg_catalog.pg_cancel_backend(a.pid) END");
@@ -254,19 +273,19 @@ lock_one(IloadSlice *slice, SliceLock *lock, IloadIfRunning if_running)
 		case ILOAD_RUNNING_SKIP:
 			return false;
 		case ILOAD_RUNNING_CANCEL:
-			cancel_holders(&lock->tag);
+			cancel_holders(lock);
 			(void) LockAcquire(&lock->tag, lock->mode, false, false);
 			return true;
 		default:
 			break;
 	}
-	pids = lock_holders(&lock->tag, "true");
+	pids = lock_holders(lock, "true");
 	ereport(ERROR,
 			(errcode(ERRCODE_ILOAD_SLICE_BUSY),
 			 errmsg("another load of slice %s of table \"%s\" is running",
 					iload_slice_text(slice), slice->table_name),
 			 pids != NULL ? errdetail("It runs in process %s.", pids) :
-			 errdetail("It has just ended, or is a prepared transaction."),
+			 errdetail("It has just ended, is a prepared transaction, or waits itself for yet another one."),
 			 pids != NULL ? errhint("Wait for it with if_running => 'wait', or end it with if_running => 'cancel'.") :
 			 errhint("Wait for it with if_running => 'wait'.")));
 }

@@ -24,335 +24,24 @@
 #include "commands/tablespace.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
-#include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/datetime.h"
 #include "utils/datum.h"
 #include "utils/fmgroids.h"
-#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 #include "compat.h"
 #include "partition.h"
+#include "sibling.h"
 
-typedef struct Template
-{
-	Oid			sibling;		/* the nearest one, or InvalidOid */
-	Datum		lower;			/* its bounds; of a list, its first value */
-	Datum		upper;
-	bool		bounded;		/* both bounds are finite */
-	bool		has_floor;		/* the end of the partition before the gap */
-	Datum		floor;
-	bool		has_ceiling;	/* the start of the partition after it */
-	Datum		ceiling;
-} Template;
-
-/* A key value as a point in local time; false where it does not stand for one. */
-static bool
-time_of_value(const IloadKey *key, Datum value, Timestamp *result)
-{
-	DateADT		date;
-
-	if (key->kind == ILOAD_KEY_TIMESTAMP)
-		*result = DatumGetTimestamp(value);
-	else if (key->kind == ILOAD_KEY_TIMESTAMPTZ)
-		*result = DatumGetTimestamp(DirectFunctionCall1(timestamptz_timestamp, value));
-	else if (iload_key_is_day(key, value, &date))
-		*result = DatumGetTimestamp(DirectFunctionCall1(date_timestamp, DateADTGetDatum(date)));
-	else
-		return false;
-	return !TIMESTAMP_NOT_FINITE(*result);
-}
-
-static Datum
-value_of_time(const IloadKey *key, Timestamp value)
-{
-	if (key->kind == ILOAD_KEY_TIMESTAMP)
-		return TimestampGetDatum(value);
-	if (key->kind == ILOAD_KEY_TIMESTAMPTZ)
-		return DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(value));
-	return iload_key_from_date(key,
-							   DatumGetDateADT(DirectFunctionCall1(timestamp_date,
-																   TimestampGetDatum(value))));
-}
-
-static int64
-number_of_value(const IloadKey *key, Datum value)
-{
-	return key->type == INT8OID ? DatumGetInt64(value) : DatumGetInt32(value);
-}
-
-static Datum
-value_of_number(const IloadKey *key, int64 value)
-{
-	if (key->type == INT8OID)
-		return Int64GetDatum(value);
-	if (value < PG_INT32_MIN || value > PG_INT32_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("integer out of range")));
-	return Int32GetDatum((int32) value);
-}
-
-/* Months since year 0 of a timestamp; false unless it is the first of a month. */
-static bool
-month_number(Timestamp value, int64 *months)
-{
-	struct pg_tm tm;
-	fsec_t		fsec;
-
-	if (timestamp2tm(value, NULL, &tm, &fsec, NULL, NULL) != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("timestamp out of range")));
-	*months = (int64) tm.tm_year * 12 + tm.tm_mon - 1;
-	return tm.tm_mday == 1 && value % USECS_PER_DAY == 0;
-}
-
-static Timestamp
-month_start(int64 months)
-{
-	return (date2j(months / 12, months % 12 + 1, 1) - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY;
-}
-
-static int64
-floor_div(int64 a, int64 b)
-{
-	return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-/*
- * The bounds, aligned with the sibling's and as wide, between which "value"
- * lies.  False where the type gives no way to count.
- */
-static bool
-aligned_bounds(IloadKey *key, const Template *template, Datum value,
-			   Datum *lower, Datum *upper)
-{
-	Timestamp	from,
-				to,
-				at;
-	int64		from_month,
-				to_month,
-				at_month,
-				width,
-				start;
-
-	if (time_of_value(key, template->lower, &from) &&
-		time_of_value(key, template->upper, &to) &&
-		time_of_value(key, value, &at))
-	{
-		bool		from_first = month_number(from, &from_month);
-		bool		to_first = month_number(to, &to_month);
-
-		if (from_first && to_first)
-		{
-			(void) month_number(at, &at_month);
-			width = to_month - from_month;
-			start = from_month + floor_div(at_month - from_month, width) * width;
-			*lower = value_of_time(key, month_start(start));
-			*upper = value_of_time(key, month_start(start + width));
-		}
-		else
-		{
-			width = to - from;
-			start = from + floor_div(at - from, width) * width;
-			*lower = value_of_time(key, start);
-			*upper = value_of_time(key, start + width);
-		}
-		return true;
-	}
-	if (key->kind == ILOAD_KEY_INTEGER)
-	{
-		width = number_of_value(key, template->upper) - number_of_value(key, template->lower);
-		start = number_of_value(key, template->lower) +
-			floor_div(number_of_value(key, value) - number_of_value(key, template->lower), width) * width;
-		*lower = value_of_number(key, start);
-		*upper = value_of_number(key, start + width);
-		return true;
-	}
-	return false;
-}
-
-static bool
-partitioned_by_column(Relation rel, const char *column)
-{
-	PartitionKey part = RelationGetPartitionKey(rel);
-
-	for (int i = 0; i < part->partnatts; i++)
-	{
-		if (part->partattrs[i] == get_attnum(RelationGetRelid(rel), column))
-			return true;
-	}
-	return false;
-}
-
-/* Find the sibling next to "value" and the neighbours that bound the gap. */
-static void
-find_range_template(Relation parent, IloadKey *key, Datum value, Template *template)
-{
-	PartitionDesc desc = RelationGetPartitionDesc(parent, true);
-	PartitionBoundInfo bounds = desc->boundinfo;
-
-	for (int i = 1; bounds != NULL && i < bounds->ndatums; i++)
-	{
-		bool		has_lower = bounds->kind[i - 1][0] == PARTITION_RANGE_DATUM_VALUE;
-		bool		has_upper = bounds->kind[i][0] == PARTITION_RANGE_DATUM_VALUE;
-		Datum		lower = bounds->datums[i - 1][0];
-		Datum		upper = bounds->datums[i][0];
-		bool		before;
-
-		if (bounds->indexes[i] < 0)
-			continue;
-		before = has_upper && iload_key_cmp(key, upper, value) <= 0;
-		if (before)
-		{
-			template->has_floor = true;
-			template->floor = upper;
-		}
-		else if (has_lower && !template->has_ceiling)
-		{
-			template->has_ceiling = true;
-			template->ceiling = lower;
-		}
-		/* the last one before the gap, else the first one after it */
-		if (has_lower && has_upper && (before || !template->bounded))
-		{
-			template->bounded = true;
-			template->sibling = desc->oids[bounds->indexes[i]];
-			template->lower = lower;
-			template->upper = upper;
-		}
-	}
-}
-
-/*
- * A table without partitions, which is one itself, takes after another one on
- * its level.
- */
-static void
-find_cousin_template(Relation parent, IloadKey *key, Datum value, Template *template)
-{
-	Relation	grandparent;
-	PartitionDesc desc;
-
-	if (!parent->rd_rel->relispartition)
-		return;
-	grandparent = table_open(get_partition_parent(RelationGetRelid(parent), false),
-							 AccessShareLock);
-	desc = RelationGetPartitionDesc(grandparent, true);
-	for (int i = desc->nparts - 1; i >= 0 && !template->bounded; i--)
-	{
-		Template	cousin = {0};
-		Relation	rel;
-
-		if (desc->is_leaf[i] || desc->oids[i] == RelationGetRelid(parent))
-			continue;
-		rel = table_open(desc->oids[i], AccessShareLock);
-		if (partitioned_by_column(rel, key->name) &&
-			RelationGetPartitionKey(rel)->strategy == PARTITION_STRATEGY_RANGE)
-			find_range_template(rel, key, value, &cousin);
-		template->bounded = cousin.bounded;
-		template->sibling = cousin.sibling;
-		template->lower = cousin.lower;
-		template->upper = cousin.upper;
-		table_close(rel, NoLock);
-	}
-	table_close(grandparent, NoLock);
-}
-
-static void
-find_list_template(Relation parent, Template *template)
-{
-	PartitionDesc desc = RelationGetPartitionDesc(parent, true);
-	PartitionBoundInfo bounds = desc->boundinfo;
-
-	if (bounds == NULL || bounds->ndatums == 0)
-		return;
-	template->sibling = desc->oids[bounds->indexes[bounds->ndatums - 1]];
-	template->lower = bounds->datums[bounds->ndatums - 1][0];
-}
-
-/* The text of a point in time by a format of to_char. */
-static char *
-format_time(Timestamp value, const char *format)
-{
-	return TextDatumGetCString(DirectFunctionCall2(timestamp_to_char,
-												   TimestampGetDatum(value),
-												   CStringGetTextDatum(format)));
-}
-
-/* Does a name end in a text?  Where that begins, or NULL. */
-static const char *
-ends_in(const char *name, const char *text)
-{
-	size_t		name_length = strlen(name);
-	size_t		length = strlen(text);
-
-	if (length >= name_length || strcmp(name + name_length - length, text) != 0)
-		return NULL;
-	return name + name_length - length;
-}
-
-/* Name after a sibling: its name with the end that tells its bound exchanged. */
-static char *
-name_after_sibling(IloadKey *key, const Template *template, Datum lower)
-{
-	static const char *const formats[] = {
-		"YYYY_MM_DD_HH24MI", "YYYYMMDD_HH24MI", "YYYYMMDDHH24MI",
-		"YYYY_MM_DD_HH24", "YYYYMMDD_HH24", "YYYYMMDDHH24",
-		"YYYY_MM_DD", "YYYY-MM-DD", "YYYYMMDD",
-		"YYYY_MM", "YYYY-MM", "YYYYMM", "YYYY\"m\"MM", "IYYY\"w\"IW",
-		"MMDD", "MM_DD", "YYYY"
-	};
-	char	   *name;
-	Timestamp	sibling_time,
-				time;
-
-	if (!OidIsValid(template->sibling))
-		return NULL;
-	name = get_rel_name(template->sibling);
-	if (time_of_value(key, template->lower, &sibling_time) && time_of_value(key, lower, &time))
-	{
-		for (int i = 0; i < (int) lengthof(formats); i++)
-		{
-			const char *end = ends_in(name, format_time(sibling_time, formats[i]));
-
-			if (end != NULL)
-				return psprintf("%.*s%s", (int) (end - name), name,
-								format_time(time, formats[i]));
-		}
-	}
-	else
-	{
-		const char *end = ends_in(name, iload_key_out(key, template->lower));
-
-		if (end != NULL)
-			return psprintf("%.*s%s", (int) (end - name), name, iload_key_out(key, lower));
-	}
-	return NULL;
-}
-
-/* A name of our own making, no longer than a name may be. */
-static char *
-name_after_parent(Relation parent, IloadKey *key, Datum lower)
-{
-	Timestamp	time;
-	const char *suffix;
-
-	if (time_of_value(key, lower, &time))
-		suffix = format_time(time, time % USECS_PER_DAY == 0 ? "YYYYMMDD" : "YYYYMMDD_HH24MI");
-	else
-		suffix = iload_key_out(key, lower);
-	return makeObjectName(RelationGetRelationName(parent), suffix, NULL);
-}
+/* No load makes more than this side by side: a month of hours, and some. */
+#define MAX_NEW_PARTITIONS	1000
 
 /* The name, or where that is taken, one that is free. */
 static char *
@@ -364,15 +53,17 @@ free_name(char *name, Oid namespace)
 }
 
 static char *
-new_name(Relation parent, IloadKey *key, const Template *template, Datum lower)
+new_name(Relation parent, IloadKey *key, const IloadSibling *sibling, Datum lower)
 {
 	Oid			namespace = RelationGetNamespace(parent);
-	char	   *name = name_after_sibling(key, template, lower);
+	char	   *name = iload_sibling_name(key, sibling, lower);
 
 	if (name != NULL && strlen(name) < NAMEDATALEN &&
 		!OidIsValid(get_relname_relid(name, namespace)))
 		return name;
-	return free_name(name_after_parent(parent, key, lower), namespace);
+	name = makeObjectName(RelationGetRelationName(parent),
+						  iload_sibling_suffix(key, lower), NULL);
+	return free_name(name, namespace);
 }
 
 static void
@@ -495,7 +186,7 @@ copy_partitions(Oid sibling, Oid namespace, const char *name, const char *column
 	check_stack_depth();
 	rel = table_open(sibling, AccessShareLock);
 	desc = RelationGetPartitionDesc(rel, true);
-	for (int i = 0; i < desc->nparts && !partitioned_by_column(rel, column); i++)
+	for (int i = 0; i < desc->nparts && !iload_partitioned_by_column(rel, column); i++)
 	{
 		const char *child_name = get_rel_name(desc->oids[i]);
 		size_t		length = strlen(sibling_name);
@@ -566,13 +257,13 @@ condition(const IloadKey *key, const char *op, Datum value)
  * needs the parent open comes before ATTACH, which wants it not to be in use.
  */
 static void
-create_one(IloadGap *gap, IloadSlice *slice, const Template *template,
+create_one(IloadGap *gap, IloadSlice *slice, const IloadSibling *sibling,
 		   Datum lower, const char *bound)
 {
 	Relation	parent = table_open(gap->parent, NoLock);
 	Oid			namespace = RelationGetNamespace(parent);
 	char	   *schema = get_namespace_name(namespace);
-	char	   *name = new_name(parent, slice->key, template, lower);
+	char	   *name = new_name(parent, slice->key, sibling, lower);
 	char	   *qualified = quote_qualified_identifier(schema, name);
 	char	   *parent_name = quote_qualified_identifier(schema, RelationGetRelationName(parent));
 	Oid			user;
@@ -580,11 +271,11 @@ create_one(IloadGap *gap, IloadSlice *slice, const Template *template,
 
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(parent->rd_rel->relowner, context | SECURITY_LOCAL_USERID_CHANGE);
-	create_table(parent, template->sibling, qualified);
+	create_table(parent, sibling->relid, qualified);
 	table_close(parent, NoLock);
-	if (OidIsValid(template->sibling) &&
-		get_rel_relkind(template->sibling) == RELKIND_PARTITIONED_TABLE)
-		copy_partitions(template->sibling, namespace, name, slice->key->name);
+	if (OidIsValid(sibling->relid) &&
+		get_rel_relkind(sibling->relid) == RELKIND_PARTITIONED_TABLE)
+		copy_partitions(sibling->relid, namespace, name, slice->key->name);
 	execute(psprintf("ALTER TABLE %s ATTACH PARTITION %s %s", parent_name, qualified, bound));
 	SetUserIdAndSecContext(user, context);
 	CommandCounterIncrement();
@@ -594,67 +285,88 @@ static bool
 create_for_value(IloadSlice *slice, IloadGap *gap)
 {
 	IloadKey   *key = slice->key;
-	Relation	parent;
-	Template	template = {0};
+	IloadSibling sibling;
 
 	if (default_holds(slice, gap, condition(key, key->op_eq, gap->lower)))
 		return false;
-	parent = table_open(gap->parent, NoLock);
-	find_list_template(parent, &template);
-	table_close(parent, NoLock);
-	create_one(gap, slice, &template, gap->lower,
+	iload_sibling_of_value(gap->parent, &sibling);
+	create_one(gap, slice, &sibling, gap->lower,
 			   psprintf("FOR VALUES IN (%s)", quoted_value(key, gap->lower)));
 	return true;
 }
 
-/* The bounds of the partition that "at", in the gap, is to go to. */
-static void
-find_bounds(IloadKey *key, IloadGap *gap, Datum at, Template *template,
-			Datum *lower, Datum *upper)
+/*
+ * Create the partition for "at", in the gap, unless the default partition holds
+ * rows of it.  "end" is set to its upper bound, in the context "result".
+ */
+static bool
+create_for_bound(IloadSlice *slice, IloadGap *gap, Datum at, MemoryContext result, Datum *end)
 {
-	Relation	parent = table_open(gap->parent, NoLock);
+	IloadKey   *key = slice->key;
+	IloadSibling sibling;
+	Datum		lower,
+				upper;
+	MemoryContext old;
 
-	find_range_template(parent, key, at, template);
-	if (!template->bounded)
-		find_cousin_template(parent, key, at, template);
-	table_close(parent, NoLock);
-	if (!template->bounded || !aligned_bounds(key, template, at, lower, upper))
-	{
-		*lower = at;
-		*upper = gap->upper;
-	}
-	if (template->has_floor && iload_key_cmp(key, *lower, template->floor) < 0)
-		*lower = template->floor;
-	if (template->has_ceiling && iload_key_cmp(key, *upper, template->ceiling) > 0)
-		*upper = template->ceiling;
+	iload_sibling_of_range(key, gap, at, &sibling, &lower, &upper);
+	/* what the cache holds of the bounds goes away when one is attached */
+	old = MemoryContextSwitchTo(result);
+	*end = datumCopy(upper, key->typbyval, key->typlen);
+	MemoryContextSwitchTo(old);
+
+	if (default_holds(slice, gap, psprintf("%s AND %s", condition(key, key->op_ge, lower),
+										   condition(key, key->op_lt, upper))))
+		return false;
+	create_one(gap, slice, &sibling, lower,
+			   psprintf("FOR VALUES FROM (%s) TO (%s)",
+						quoted_value(key, lower), quoted_value(key, upper)));
+	return true;
 }
 
-/* Create as many partitions, side by side, as the gap needs. */
+/* Refuse a gap that needs more partitions than anybody can have meant. */
+static void
+check_number(IloadSlice *slice, IloadGap *gap)
+{
+	Datum		at = gap->lower;
+	Datum		lower;
+	IloadSibling sibling;
+
+	for (int n = 0; iload_key_cmp(slice->key, at, gap->upper) < 0; n++)
+	{
+		if (n == MAX_NEW_PARTITIONS)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("slice %s of table \"%s\" needs more than %d new partitions",
+							iload_slice_text(slice), slice->table_name, MAX_NEW_PARTITIONS),
+					 errhint("Create them first, or load smaller slices.")));
+		iload_sibling_of_range(slice->key, gap, at, &sibling, &lower, &at);
+	}
+}
+
+/*
+ * Create as many partitions, side by side, as the gap needs.  Whoever attaches
+ * one and looks at the bounds again gets all of them read anew, into the current
+ * context, so each turn has its own.
+ */
 static bool
 create_for_range(IloadSlice *slice, IloadGap *gap)
 {
-	IloadKey   *key = slice->key;
 	Datum		at = gap->lower;
 	bool		made = false;
+	MemoryContext turn = AllocSetContextCreate(CurrentMemoryContext,
+											   "idempotent_load new partition",
+											   ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(turn);
 
-	do
+	check_number(slice, gap);
+	while (iload_key_cmp(slice->key, at, gap->upper) < 0)
 	{
-		Template	template = {0};
-		Datum		lower,
-					upper;
-
 		CHECK_FOR_INTERRUPTS();
-		find_bounds(key, gap, at, &template, &lower, &upper);
-		/* what the cache holds of the bounds goes away when one is attached */
-		at = datumCopy(upper, key->typbyval, key->typlen);
-		if (default_holds(slice, gap, psprintf("%s AND %s", condition(key, key->op_ge, lower),
-											   condition(key, key->op_lt, upper))))
-			continue;
-		create_one(gap, slice, &template, lower,
-				   psprintf("FOR VALUES FROM (%s) TO (%s)",
-							quoted_value(key, lower), quoted_value(key, upper)));
-		made = true;
-	} while (iload_key_cmp(key, at, gap->upper) < 0);
+		MemoryContextReset(turn);
+		made = create_for_bound(slice, gap, at, old, &at) || made;
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(turn);
 	return made;
 }
 

@@ -16,6 +16,8 @@
 
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/partition.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -163,22 +165,32 @@ check_cascade(IloadRewrite *rewrite, const char *constraint, Oid relid, ArrayTyp
 				 errhint("Define the foreign key as ON DELETE NO ACTION, which allows rows to be replaced.")));
 }
 
-/* The OIDs of the leaves, as an array. */
+/* The OIDs of the leaves and of the tables above them, as an array. */
 static Datum
-leaf_oids(IloadLeaves *leaves)
+tree_oids(IloadLeaves *leaves)
 {
-	Datum	   *oids = palloc(list_length(leaves->leaves) * sizeof(Datum));
+	List	   *relids = NIL;
+	Datum	   *oids;
 	ListCell   *lc;
 
 	foreach(lc, leaves->leaves)
-		oids[foreach_current_index(lc)] = ObjectIdGetDatum(((IloadLeaf *) lfirst(lc))->relid);
-	return PointerGetDatum(construct_array(oids, list_length(leaves->leaves), OIDOID,
+	{
+		Oid			leaf = ((IloadLeaf *) lfirst(lc))->relid;
+
+		relids = lappend_oid(relids, leaf);
+		if (get_rel_relispartition(leaf))
+			relids = list_concat_unique_oid(relids, get_partition_ancestors(leaf));
+	}
+	oids = palloc(list_length(relids) * sizeof(Datum));
+	foreach(lc, relids)
+		oids[foreach_current_index(lc)] = ObjectIdGetDatum(lfirst_oid(lc));
+	return PointerGetDatum(construct_array(oids, list_length(relids), OIDOID,
 										   sizeof(Oid), true, TYPALIGN_INT));
 }
 
 /*
- * Check the foreign keys that refer to the target, and those that refer to one
- * of the leaves alone.
+ * Check the foreign keys that refer to the target, and those that refer to a
+ * part of it, such as one leaf.
  */
 static void
 check_cascades(IloadRewrite *rewrite)
@@ -189,7 +201,7 @@ check_cascades(IloadRewrite *rewrite)
 	SPITupleTable *constraints;
 
 	values[0] = ObjectIdGetDatum(rewrite->slice->target);
-	values[1] = leaf_oids(rewrite->leaves);
+	values[1] = tree_oids(rewrite->leaves);
 	if (SPI_execute_with_args("SELECT DISTINCT ON (c.confrelid, c.confkey)"
 							  " c.conname, c.confrelid, c.confkey"
 							  " FROM pg_catalog.pg_constraint c"
@@ -259,6 +271,17 @@ insert_fresh(IloadRewrite *rewrite)
 									  SPI_OK_INSERT);
 }
 
+/* Has a table a trigger that can keep a row from being deleted? */
+static bool
+has_delete_trigger(Oid relid)
+{
+	Relation	rel = table_open(relid, NoLock);
+	bool		result = rel->trigdesc != NULL && rel->trigdesc->trig_delete_before_row;
+
+	table_close(rel, NoLock);
+	return result;
+}
+
 /*
  * The part of a table that kept rows from being deleted, as far as it may:
  * a policy, a rule or a trigger; or NULL.
@@ -277,12 +300,17 @@ keeper_of_rows(IloadRewrite *rewrite)
 		return "rule";
 	foreach(lc, rewrite->leaves->leaves)
 	{
-		Relation	leaf = table_open(((IloadLeaf *) lfirst(lc))->relid, NoLock);
-		bool		has_trigger = leaf->trigdesc != NULL && leaf->trigdesc->trig_delete_before_row;
-
-		table_close(leaf, NoLock);
-		if (has_trigger)
+		if (has_delete_trigger(((IloadLeaf *) lfirst(lc))->relid))
 			return "trigger";
+	}
+	/* of a table that is not partitioned, the children by inheritance too */
+	if (get_rel_relkind(rewrite->slice->target) == RELKIND_RELATION)
+	{
+		foreach(lc, find_all_inheritors(rewrite->slice->target, AccessShareLock, NULL))
+		{
+			if (has_delete_trigger(lfirst_oid(lc)))
+				return "trigger";
+		}
 	}
 	return NULL;
 }

@@ -133,6 +133,7 @@ IloadSlice *
 iload_slice_for_date(Relation target, const char *column, DateADT date, Interval *period)
 {
 	IloadSlice *slice;
+	DateADT		day;
 
 	if (DATE_NOT_FINITE(date))
 		ereport(ERROR,
@@ -151,6 +152,10 @@ iload_slice_for_date(Relation target, const char *column, DateADT date, Interval
 	slice->period = period;
 	slice->upper_date = period_end(date, period);
 	slice->lower = iload_key_from_date(slice->key, date);
+	if (!iload_key_is_day(slice->key, slice->lower, &day))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("date out of range for the key column")));
 	slice->upper = period->time != 0 ? hours_end(slice) :
 		iload_key_from_date(slice->key, slice->upper_date);
 	slice->lower_text = iload_key_out(slice->key, slice->lower);
@@ -233,12 +238,11 @@ char *
 iload_slice_predicate(const IloadSlice *slice, const char *alias)
 {
 	const IloadKey *key = slice->key;
-	const char *column = quote_identifier(key->name);
+	char	   *column = psprintf("%s.%s%s", alias, quote_identifier(key->name), key->cast);
 
 	if (slice->single)
-		return psprintf("%s.%s %s $3", alias, column, key->op_eq);
-	return psprintf("%s.%s %s $3 AND %s.%s %s $4", alias, column, key->op_ge,
-					alias, column, key->op_lt);
+		return psprintf("%s %s $3", column, key->op_eq);
+	return psprintf("%s %s $3 AND %s %s $4", column, key->op_ge, column, key->op_lt);
 }
 
 /*
