@@ -421,6 +421,13 @@ SELECT * FROM tree('sp');
 SELECT * FROM tree('ny');
 SELECT * FROM tree('ut');
 
+-- the replica identity of a new partition is its sibling's
+CREATE TABLE ri (d date, n int) PARTITION BY RANGE (d);
+CREATE TABLE ri_20240101 PARTITION OF ri FOR VALUES FROM ('2024-01-01') TO ('2024-01-02');
+ALTER TABLE ri_20240101 REPLICA IDENTITY FULL;
+SELECT method, rows FROM replace_partition('ri', '2024-01-02', 'SELECT $1 AS d, 1 AS n');
+SELECT relname, relreplident FROM pg_class WHERE relname ~ '^ri_' ORDER BY 1;
+
 -- no load makes partitions without end
 CREATE TABLE endless (k bigint, n int) PARTITION BY RANGE (k);
 CREATE TABLE endless_0 PARTITION OF endless FOR VALUES FROM (0) TO (10);

@@ -147,8 +147,12 @@ create_table(Relation parent, Oid sibling, const char *qualified)
 	if (OidIsValid(tablespace))
 		appendStringInfo(&text, " TABLESPACE %s",
 						 quote_identifier(get_tablespace_name(tablespace)));
-	ReleaseSysCache(tup);
 	execute(text.data);
+	if (form->relreplident == REPLICA_IDENTITY_FULL)
+		execute(psprintf("ALTER TABLE %s REPLICA IDENTITY FULL", qualified));
+	else if (form->relreplident == REPLICA_IDENTITY_NOTHING)
+		execute(psprintf("ALTER TABLE %s REPLICA IDENTITY NOTHING", qualified));
+	ReleaseSysCache(tup);
 }
 
 /* The bound of a partition as SQL text. */

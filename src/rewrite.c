@@ -228,27 +228,52 @@ check_cascades(IloadRewrite *rewrite)
 }
 
 /*
- * Delete the rows to delete.  Rows named by their place are fetched by it: the
- * planner is kept from reading the whole leaf for a join, which it would prefer
- * where they are many but still a small part.  Not under row security, where
- * no condition of ours may come before those of the policies.
+ * Let the planner fetch rows by their place: for each in turn, by its ctid.  It
+ * would prefer to read the whole leaf for a join where the rows are many but
+ * still a small part, and for each of them where it takes the leaf for small.
+ *
+ * The settings hold while the DELETE runs, so also for what BEFORE triggers plan
+ * meanwhile.
+ */
+static void
+plan_by_place(void)
+{
+	static const struct
+	{
+		const char *name;
+		const char *value;
+	}			settings[] = {
+		{"enable_bitmapscan", "off"},
+		{"enable_hashjoin", "off"},
+		{"enable_indexscan", "off"},
+		{"enable_mergejoin", "off"},
+		{"enable_nestloop", "on"},
+		{"enable_seqscan", "off"},
+		{"enable_tidscan", "on"}
+	};
+
+	for (int i = 0; i < (int) lengthof(settings); i++)
+		(void) set_config_option(settings[i].name, settings[i].value,
+								 PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+}
+
+/*
+ * Delete the rows to delete; those named by their place are fetched by it.  Not
+ * so under row security, where no condition of ours may come before those of the
+ * policies, and the planner needs all its ways.
  */
 static void
 delete_doomed(IloadRewrite *rewrite)
 {
-	const char *table = rewrite->slice->qualified_name;
 	int			nestlevel = NewGUCNestLevel();
 
 	if (rewrite->doomed != NULL &&
 		check_enable_rls(rewrite->slice->target, InvalidOid, true) != RLS_ENABLED)
-	{
-		(void) set_config_option("enable_hashjoin", "off", PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_SAVE, true, 0, false);
-		(void) set_config_option("enable_mergejoin", "off", PGC_USERSET, PGC_S_SESSION,
-								 GUC_ACTION_SAVE, true, 0, false);
-	}
+		plan_by_place();
 	rewrite->deleted = run_statement(rewrite->slice,
-									 psprintf("DELETE FROM %s AS t%s WHERE %s", table,
+									 psprintf("DELETE FROM %s AS t%s WHERE %s",
+											  rewrite->slice->qualified_name,
 											  rewrite->doomed != NULL ? " USING " DOOMED_NAME " AS d" : "",
 											  doomed_predicate(rewrite)),
 									 SPI_OK_DELETE);
