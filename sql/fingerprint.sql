@@ -196,5 +196,20 @@ FROM results r;
 SELECT fingerprint = (SELECT fingerprint(ROW(d, id)) FROM loaded WHERE d = '2024-01-01') AS same
 FROM replace_partition('loaded', '2024-01-01', 'SELECT d, at, id, v FROM loaded WHERE d = $1', date_column => 'd', ignore_columns => '{v,at}');
 
+-- composites: whatever the client's encoding, and with one NaN
+CREATE TYPE tpair AS (t text, f float8);
+CREATE TABLE composed (id int, p tpair, ps tpair[]);
+INSERT INTO composed VALUES (1, ('ä', 'NaN'), ARRAY[('é', 'NaN')::tpair, NULL]);
+SELECT fingerprint(c) AS utf8 FROM composed c \gset
+SET client_encoding = 'LATIN1';
+SELECT fingerprint(c) = :'utf8' AS same FROM composed c;
+RESET client_encoding;
+SELECT fingerprint(ROW(1, ('ä', -'NaN'::float8)::tpair, ARRAY[('é', -'NaN'::float8)::tpair, NULL])) = :'utf8' AS same;
+SELECT fingerprint(ROW(1, ('ä', 0)::tpair, ARRAY[('é', 'NaN')::tpair, NULL])) = :'utf8' AS same;
+SELECT fingerprint(ROW(1, ('ä', 'NaN')::tpair, ARRAY[NULL, ('é', 'NaN')::tpair])) = :'utf8' AS same;
+-- records of changing type
+SELECT fingerprint(r) = (SELECT fingerprint(r) FROM (SELECT CASE WHEN i % 2 = 1 THEN ROW(1) ELSE ROW(1, 2) END FROM generate_series(1, 1000) i) s(r)) AS same
+FROM (SELECT CASE WHEN i % 2 = 0 THEN ROW(1) ELSE ROW(1, 2) END FROM generate_series(1, 1000) i) s(r);
+
 SET client_min_messages = warning;
 DROP SCHEMA iload_fingerprint CASCADE;

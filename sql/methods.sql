@@ -355,6 +355,11 @@ SELECT method, inserted, deleted FROM replace_partition('large', '2024-01-01', $
 SELECT method, inserted, deleted FROM replace_partition('large', '2024-01-01', $$SELECT d, id + 1 AS id, v, w FROM large WHERE d = $1$$, method => 'delete');
 SELECT id, length(v), left(v, 32) = md5((id - 1)::text) AS v, w = repeat('w', 100000) AS w FROM large ORDER BY id;
 
+-- the key says to which slice a row belongs, and always counts
+CREATE TABLE keyed_days (d date, n int);
+SELECT replace_partition('keyed_days', '2024-01-01', 'SELECT $1 AS d, 1 AS n', ignore_columns => '{n,d}');
+\echo :LAST_ERROR_SQLSTATE
+
 -- a foreign key that refers to a partitioned part of the target
 CREATE TABLE tri (d date, id int, v text, PRIMARY KEY (d, id)) PARTITION BY RANGE (d);
 CREATE TABLE tri_1 PARTITION OF tri FOR VALUES FROM ('2024-01-01') TO ('2024-01-02') PARTITION BY RANGE (id);

@@ -410,7 +410,7 @@ SELECT method, rows FROM replace_partition('sp', '2018-11-05', $$SELECT $1 + int
 SET TimeZone = 'America/New_York';
 CREATE TABLE ny (at timestamptz, n int) PARTITION BY RANGE (at);
 CREATE TABLE ny_20240310_00 PARTITION OF ny FOR VALUES FROM ('2024-03-10 00:00-05') TO ('2024-03-10 01:00-05');
-SELECT method, rows FROM replace_slice('ny', '2024-03-10 00:00', '2024-03-10 05:00', $$SELECT $1 AS at, 1 AS n$$);
+SELECT method, rows FROM replace_slice('ny', '2024-03-10 00:00', '2024-03-10 05:00', $$SELECT t AS at, 1 AS n FROM generate_series($1, $2 - interval '1 hour', '1 hour') t$$);
 -- leaves of UTC days, loaded from New York after the clock change
 CREATE TABLE ut (at timestamptz, n int) PARTITION BY RANGE (at);
 CREATE TABLE ut_0309 PARTITION OF ut FOR VALUES FROM ('2024-03-09 00:00+00') TO ('2024-03-10 00:00+00');
@@ -427,6 +427,55 @@ CREATE TABLE ri_20240101 PARTITION OF ri FOR VALUES FROM ('2024-01-01') TO ('202
 ALTER TABLE ri_20240101 REPLICA IDENTITY FULL;
 SELECT method, rows FROM replace_partition('ri', '2024-01-02', 'SELECT $1 AS d, 1 AS n');
 SELECT relname, relreplident FROM pg_class WHERE relname ~ '^ri_' ORDER BY 1;
+
+-- with a second key column the default partition may hold rows of the day too
+CREATE TABLE twocol (d date, x int) PARTITION BY RANGE (d, x);
+CREATE TABLE twocol_1 PARTITION OF twocol FOR VALUES FROM ('2026-08-25', 0) TO ('2026-08-26', MINVALUE);
+CREATE TABLE twocol_rest PARTITION OF twocol DEFAULT;
+SELECT method, rows, rows_before, inserted FROM replace_partition('twocol', '2026-08-25', 'SELECT $1 AS d, x FROM unnest(ARRAY[1, -5, NULL]) x', date_column => 'd');
+SELECT method, rows, rows_before, inserted FROM replace_partition('twocol', '2026-08-25', 'SELECT $1 AS d, x FROM unnest(ARRAY[1, -5, NULL]) x', date_column => 'd');
+
+-- days as numbers whose partitions end after the day, not with the next one
+CREATE TABLE dk (dk int, n int) PARTITION BY RANGE (dk);
+CREATE TABLE dk_20260131 PARTITION OF dk FOR VALUES FROM (20260131) TO (20260132);
+CREATE TABLE dk_20260201 PARTITION OF dk FOR VALUES FROM (20260201) TO (20260202);
+SELECT method, rows FROM replace_partition('dk', '2026-01-31', 'SELECT 20260131 AS dk, 1 AS n');
+SELECT method, rows FROM replace_partition('dk', '2026-02-01', 'SELECT 20260201 AS dk, 1 AS n');
+SELECT * FROM tree('dk');
+-- what is no day lies in the month all the same
+CREATE TABLE dk_rest PARTITION OF dk DEFAULT;
+INSERT INTO dk VALUES (20260150, 0);
+SELECT method, rows, rows_before, inserted, deleted FROM replace_partition('dk', '2026-01-01', 'SELECT 20260131 AS dk, 2 AS n', period => '1 month');
+SELECT * FROM dk ORDER BY dk;
+CREATE TABLE tk (k text, n int) PARTITION BY LIST (k);
+CREATE TABLE tk_20260825 PARTITION OF tk FOR VALUES IN ('2026-08-25');
+CREATE TABLE tk_rest PARTITION OF tk DEFAULT;
+INSERT INTO tk VALUES ('2026-08-25', 0), ('2026-08-25 12:00', 0);
+SELECT method, rows, rows_before, inserted, deleted FROM replace_partition('tk', '2026-08-25', $$SELECT '2026-08-25' AS k, 1 AS n$$);
+SELECT * FROM tk ORDER BY k;
+
+-- char(n) days beside a default partition that holds the month
+CREATE TABLE ck (k char(10), n int) PARTITION BY RANGE (k);
+CREATE TABLE ck_202607 PARTITION OF ck FOR VALUES FROM ('2026-07-01') TO ('2026-08-01');
+CREATE TABLE ck_rest PARTITION OF ck DEFAULT;
+INSERT INTO ck VALUES ('2026-08-20', 0);
+SELECT method, rows FROM replace_partition('ck', '2026-08-05', $$SELECT '2026-08-05' AS k, 1 AS n$$);
+SELECT method, rows FROM replace_partition('ck', '2026-09-05', $$SELECT '2026-09-05' AS k, 1 AS n$$);
+SELECT * FROM tree('ck');
+
+-- partitions are made only for rows: a week of which one day is new
+CREATE TABLE wk (d date, n int) PARTITION BY RANGE (d);
+CREATE TABLE wk_20240101 PARTITION OF wk FOR VALUES FROM ('2024-01-01') TO ('2024-01-02');
+CREATE TABLE wk_20240103 PARTITION OF wk FOR VALUES FROM ('2024-01-03') TO ('2024-01-04');
+SELECT method, rows FROM replace_partition('wk', '2024-01-01', $$SELECT $1 + i AS d, 1 AS n FROM unnest('{0,2}'::int[]) i$$, period => '1 week');
+SELECT method, rows FROM replace_partition('wk', '2024-01-01', $$SELECT $1 + i AS d, 1 AS n FROM unnest('{0,1,2}'::int[]) i$$, period => '1 week');
+SELECT * FROM tree('wk');
+
+-- bounds of floats are written in full
+SET extra_float_digits = 0;
+CREATE TABLE fl (k float8, n int) PARTITION BY RANGE (k);
+SELECT method, rows FROM replace_slice('fl', '0.3', '0.30000000000000004', 'SELECT $1 AS k, 1 AS n');
+RESET extra_float_digits;
 
 -- no load makes partitions without end
 CREATE TABLE endless (k bigint, n int) PARTITION BY RANGE (k);

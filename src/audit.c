@@ -57,7 +57,7 @@ static void
 add_live(SelectStmt *select, IloadSlice *slice)
 {
 	char	   *text = psprintf("WITH " LIVE_NAME " AS (SELECT * FROM %s AS t WHERE %s) SELECT",
-								slice->qualified_name, iload_slice_predicate(slice, "t"));
+								iload_slice_table(slice), iload_slice_predicate(slice, "t"));
 	SelectStmt *with;
 
 	if (has_with_query(select, LIVE_NAME))
@@ -111,7 +111,8 @@ check_shape(Query *query)
 
 /*
  * Run the audit with the snapshot given; raises an error unless it returns one
- * row that is true.  It has the same two parameters as the query.
+ * row that is true.  It has the same two parameters as the query, and the bounds
+ * as $3 and $4, which "live" reads.
  */
 void
 iload_audit_check(IloadStage *stage, IloadSlice *slice, const char *audit, Snapshot snapshot)

@@ -28,9 +28,12 @@ is_ignored(List *ignored, const char *name)
 	return false;
 }
 
-/* Each ignored name must be a column, or a misspelt one would be compared. */
+/*
+ * Each ignored name must be a column, or a misspelt one would be compared; and
+ * not the key, which says to which slice a row belongs.
+ */
 static void
-check_ignored(Relation target, List *ignored)
+check_ignored(Relation target, const char *key, List *ignored)
 {
 	ListCell   *lc;
 
@@ -43,21 +46,28 @@ check_ignored(Relation target, List *ignored)
 							strVal(lfirst(lc)), RelationGetRelationName(target)),
 					 errdetail("It is named in ignore_columns."),
 					 errtable(target)));
+		if (strcmp(strVal(lfirst(lc)), key) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("key column \"%s\" of table \"%s\" cannot be ignored",
+							key, RelationGetRelationName(target)),
+					 errdetail("It is named in ignore_columns."),
+					 errtable(target)));
 	}
 }
 
 /*
- * The columns of "target", of which those named in "ignored", a list of String
- * nodes, are not compared.  Allocates in the current context.
+ * The columns of "target", whose key column is "key".  Those named in "ignored",
+ * a list of String nodes, are not compared.  Allocates in the current context.
  */
 IloadColumns *
-iload_columns_create(Relation target, List *ignored)
+iload_columns_create(Relation target, const char *key, List *ignored)
 {
 	TupleDesc	desc = RelationGetDescr(target);
 	IloadColumns *columns = palloc0(sizeof(IloadColumns));
 	int			n = 0;
 
-	check_ignored(target, ignored);
+	check_ignored(target, key, ignored);
 	columns->attnums = palloc(desc->natts * sizeof(AttrNumber));
 	columns->compared = palloc(desc->natts * sizeof(AttrNumber));
 	for (int i = 0; i < desc->natts; i++)

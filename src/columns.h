@@ -25,7 +25,7 @@ typedef struct IloadColumns
 	AttrNumber *compared;		/* positions in "desc", from 1 */
 } IloadColumns;
 
-extern IloadColumns *iload_columns_create(Relation target, List *ignored);
+extern IloadColumns *iload_columns_create(Relation target, const char *key, List *ignored);
 extern char *iload_columns_list(const IloadColumns *columns, const char *alias);
 extern IloadRowHasher *iload_columns_hasher(const IloadColumns *columns);
 extern IloadRowHasher *iload_columns_leaf_hasher(const IloadColumns *columns, Relation leaf);

@@ -17,7 +17,6 @@
 #include "fmgr.h"
 #include "libpq/pqformat.h"
 #include "utils/builtins.h"
-#include "utils/typcache.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -52,57 +51,19 @@ iload_text_digest(const char *text)
 					(uint64) hash.high64, (uint64) hash.low64);
 }
 
-/* What the aggregate keeps from row to row besides its state: the hasher. */
-typedef struct RecordHasher
-{
-	Oid			type;
-	int32		typmod;
-	IloadRowHasher *hasher;
-} RecordHasher;
-
-/* The hasher for records of a type, made again when the type changes. */
-static IloadRowHasher *
-record_hasher(FunctionCallInfo fcinfo, Oid type, int32 typmod)
-{
-	RecordHasher *cache = fcinfo->flinfo->fn_extra;
-	MemoryContext old;
-	TupleDesc	desc;
-	AttrNumber *attnums;
-	int			natts = 0;
-
-	if (cache != NULL && cache->type == type && cache->typmod == typmod)
-		return cache->hasher;
-
-	old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-	if (cache == NULL)
-		cache = fcinfo->flinfo->fn_extra = palloc0(sizeof(RecordHasher));
-	desc = lookup_rowtype_tupdesc_copy(type, typmod);
-	attnums = palloc(desc->natts * sizeof(AttrNumber));
-	for (int i = 0; i < desc->natts; i++)
-	{
-		if (!TupleDescAttr(desc, i)->attisdropped)
-			attnums[natts++] = i + 1;
-	}
-	cache->hasher = iload_row_hasher_create(desc, natts, attnums);
-	cache->type = type;
-	cache->typmod = typmod;
-	MemoryContextSwitchTo(old);
-	return cache->hasher;
-}
-
+/* Hash a record; what that needs is kept from call to call. */
 static IloadRowHash
 record_hash(FunctionCallInfo fcinfo, HeapTupleHeader record)
 {
-	HeapTupleData tuple;
+	IloadRecordHasher *records = fcinfo->flinfo->fn_extra;
 
-	tuple.t_len = HeapTupleHeaderGetDatumLength(record);
-	ItemPointerSetInvalid(&tuple.t_self);
-	tuple.t_tableOid = InvalidOid;
-	tuple.t_data = record;
-	return iload_row_hash_tuple(record_hasher(fcinfo,
-											  HeapTupleHeaderGetTypeId(record),
-											  HeapTupleHeaderGetTypMod(record)),
-								&tuple);
+	if (records == NULL)
+	{
+		records = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(IloadRecordHasher));
+		records->parent = fcinfo->flinfo->fn_mcxt;
+		fcinfo->flinfo->fn_extra = records;
+	}
+	return iload_row_hash_record(records, record);
 }
 
 static MemoryContext

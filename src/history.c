@@ -61,7 +61,7 @@ fill_values(HistoryValues *values, const IloadHistoryRow *row)
 
 	values->n = 0;
 	add_value(values, REGCLASSOID, ObjectIdGetDatum(slice->target), false);
-	add_text(values, slice->qualified_name);
+	add_text(values, iload_slice_table(slice));
 	add_text(values, slice->lower_text);
 	add_text(values, slice->upper_text);
 	add_value(values, DATEOID, DateADTGetDatum(slice->date), !slice->by_date);

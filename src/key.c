@@ -127,7 +127,7 @@ make_key(Relation target, AttrNumber attnum)
 		key->optype = key->type;
 		/* such operators do not look through a domain */
 		if (att->atttypid != key->type)
-			key->cast = psprintf("::%s", format_type_be_qualified(key->type));
+			key->cast = psprintf("::%s", iload_key_type_text(key));
 	}
 	fmgr_info(entry->cmp_proc, &key->cmp);
 	key->op_lt = strategy_text(key, BTLessStrategyNumber);
@@ -407,6 +407,14 @@ iload_key_is_day(const IloadKey *key, Datum value, DateADT *date)
 	return key->kind != ILOAD_KEY_OTHER;
 }
 
+/* The key's type as SQL text, without a length that would cut values. */
+char *
+iload_key_type_text(const IloadKey *key)
+{
+	return format_type_extended(key->type, -1,
+								FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
+}
+
 /* Read a value from text, as the session would. */
 Datum
 iload_key_in(const IloadKey *key, const char *text)
@@ -419,19 +427,31 @@ iload_key_in(const IloadKey *key, const char *text)
 }
 
 /*
- * Write a value as text, for messages and records: ISO style whatever the
- * session's DateStyle, and a timestamptz in the session's TimeZone.
+ * Write a value as text, for messages, records and SQL: in full and in one style
+ * whatever the session's settings, but a timestamptz in the session's TimeZone.
  */
 char *
 iload_key_out(const IloadKey *key, Datum value)
 {
+	static const struct
+	{
+		const char *name;
+		const char *value;
+	}			settings[] = {
+		{"DateStyle", "ISO, YMD"},
+		{"IntervalStyle", "postgres"},
+		{"bytea_output", "hex"},
+		{"extra_float_digits", "1"}
+	};
 	Oid			output;
 	bool		varlena;
 	char	   *text;
 	int			nestlevel = NewGUCNestLevel();
 
-	(void) set_config_option("DateStyle", "ISO, YMD", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	for (int i = 0; i < (int) lengthof(settings); i++)
+		(void) set_config_option(settings[i].name, settings[i].value,
+								 PGC_USERSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
 	getTypeOutputInfo(key->type, &output, &varlena);
 	text = OidOutputFunctionCall(output, value);
 

@@ -45,6 +45,7 @@ extern Datum iload_key_from_date(const IloadKey *key, DateADT date);
 extern Datum iload_key_in(const IloadKey *key, const char *text);
 extern char *iload_key_out(const IloadKey *key, Datum value);
 extern char *iload_key_quoted(const IloadKey *key, Datum value);
+extern char *iload_key_type_text(const IloadKey *key);
 extern int	iload_key_cmp(IloadKey *key, Datum a, Datum b);
 extern char *iload_operator_text(Oid operator);
 extern bool iload_key_is_day(const IloadKey *key, Datum value, DateADT *date);

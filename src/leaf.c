@@ -14,9 +14,14 @@
  */
 #include "postgres.h"
 
+#include "access/stratnum.h"
 #include "access/table.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
 #include "storage/lmgr.h"
@@ -25,6 +30,7 @@
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
+#include "compat.h"
 #include "leaf.h"
 
 /*
@@ -63,7 +69,10 @@ walk_child(IloadLeaves *leaves, PartitionDesc desc, int index, IloadSlice *slice
 		add_leaf(leaves, desc->oids[index], reach.exact);
 		return;
 	}
-	child = table_open(desc->oids[index], RowExclusiveLock);
+	/* where it has been dropped meanwhile, the search is repeated */
+	child = try_table_open(desc->oids[index], RowExclusiveLock);
+	if (child == NULL)
+		return;
 	walk(leaves, child, slice, reach);
 	table_close(child, NoLock);
 }
@@ -77,14 +86,40 @@ walk_default(IloadLeaves *leaves, PartitionDesc desc, IloadSlice *slice, Reach r
 	walk_child(leaves, desc, desc->boundinfo->default_index, slice, reach);
 }
 
+/*
+ * Where days are written as numbers or text, cut a gap down to the days in it.
+ * False where there is none, as between 20260132 and 20260201.
+ */
+static bool
+clip_to_days(IloadSlice *slice, Datum *lower, Datum *upper)
+{
+	IloadKey   *key = slice->key;
+	DateADT		first = slice->date;
+	DateADT		end = slice->upper_date;
+
+	if (!slice->by_date || (key->kind != ILOAD_KEY_INTEGER && key->kind != ILOAD_KEY_TEXT))
+		return true;
+	while (first < end && iload_key_cmp(key, iload_key_from_date(key, first), *lower) < 0)
+		first++;
+	while (first < end && iload_key_cmp(key, iload_key_from_date(key, end - 1), *upper) >= 0)
+		end--;
+	if (first == end)
+		return false;
+	*lower = iload_key_from_date(key, first);
+	if (iload_key_cmp(key, iload_key_from_date(key, end), *upper) < 0)
+		*upper = iload_key_from_date(key, end);
+	return true;
+}
+
 static void
-add_gap(IloadLeaves *leaves, Relation parent, PartitionDesc desc, IloadKey *key,
+add_gap(IloadLeaves *leaves, Relation parent, PartitionDesc desc, IloadSlice *slice,
 		Reach reach, bool single, Datum lower, Datum upper)
 {
+	IloadKey   *key = slice->key;
 	IloadGap   *gap;
 	PartitionBoundInfo bounds = desc->boundinfo;
 
-	if (reach.in_default)
+	if (reach.in_default || (!single && !clip_to_days(slice, &lower, &upper)))
 		return;
 	gap = palloc0(sizeof(IloadGap));
 	gap->parent = RelationGetRelid(parent);
@@ -198,7 +233,7 @@ walk_range(IloadLeaves *leaves, Relation rel, IloadSlice *slice, Reach reach)
 
 		if (!complete && cmp_bound(key, covered, lower_kind, lower) < 0)
 		{
-			add_gap(leaves, rel, desc, key, reach, slice->single, covered, lower);
+			add_gap(leaves, rel, desc, slice, reach, slice->single, covered, lower);
 			has_gap = true;
 		}
 		walk_child(leaves, desc, index, slice,
@@ -211,10 +246,11 @@ walk_range(IloadLeaves *leaves, Relation rel, IloadSlice *slice, Reach reach)
 	}
 	if (!complete)
 	{
-		add_gap(leaves, rel, desc, key, reach, slice->single, covered, reach.upper);
+		add_gap(leaves, rel, desc, slice, reach, slice->single, covered, reach.upper);
 		has_gap = true;
 	}
-	if (has_gap)
+	/* with more columns, it may hold what the others do not take of the key */
+	if (has_gap || part->partnatts > 1)
 		walk_default(leaves, desc, slice, reach);
 }
 
@@ -245,7 +281,7 @@ list_gaps(IloadLeaves *leaves, Relation rel, IloadSlice *slice, PartitionDesc de
 	{
 		found = list_partition_of(desc->boundinfo, key, slice->lower) < 0;
 		if (found)
-			add_gap(leaves, rel, desc, key, reach, true, slice->lower, (Datum) 0);
+			add_gap(leaves, rel, desc, slice, reach, true, slice->lower, (Datum) 0);
 		return found;
 	}
 	if (!slice->by_date || slice->period->time != 0 ||
@@ -260,10 +296,11 @@ list_gaps(IloadLeaves *leaves, Relation rel, IloadSlice *slice, PartitionDesc de
 			continue;
 		if (list_partition_of(desc->boundinfo, key, value) >= 0)
 			continue;
-		add_gap(leaves, rel, desc, key, reach, true, value, (Datum) 0);
+		add_gap(leaves, rel, desc, slice, reach, true, value, (Datum) 0);
 		found = true;
 	}
-	return found;
+	/* between two days there are numbers and texts that are none */
+	return found || key->kind != ILOAD_KEY_DATE;
 }
 
 /* Is a value, which a list partition takes, one of the slice's? */
@@ -334,6 +371,42 @@ leaf_cmp(const ListCell *a, const ListCell *b)
 	return (oid_a > oid_b) - (oid_a < oid_b);
 }
 
+/* "key op value" as a qualification on a table's column. */
+static Expr *
+bound_qual(Relation rel, IloadKey *key, StrategyNumber strategy, Datum value)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), key->attnum - 1);
+	Oid			operator = get_opfamily_member(key->opfamily, key->optype, key->optype, strategy);
+	Var		   *var = makeVar(1, key->attnum, att->atttypid, att->atttypmod, att->attcollation, 0);
+	Const	   *constant = makeConst(key->type, -1, key->collation, key->typlen, value, false,
+									 key->typbyval);
+	Expr	   *qual = make_opclause(operator, BOOLOID, false, (Expr *) var, (Expr *) constant,
+									 InvalidOid, key->collation);
+
+	set_opfuncid((OpExpr *) qual);
+	return qual;
+}
+
+/*
+ * Does a partition that is itself the target hold rows of the slice only?  The
+ * server's own prover tells, from its bounds and those of the tables above it.
+ * Where the column is of another type than the operators take, it cannot.
+ */
+static bool
+target_is_exact(Relation target, IloadSlice *slice)
+{
+	IloadKey   *key = slice->key;
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(target), key->attnum - 1);
+	List	   *quals;
+
+	if (!target->rd_rel->relispartition || slice->single || att->atttypid != key->optype ||
+		key->kind == ILOAD_KEY_OTHER)
+		return false;
+	quals = list_make2(bound_qual(target, key, BTGreaterEqualStrategyNumber, slice->lower),
+					   bound_qual(target, key, BTLessStrategyNumber, slice->upper));
+	return predicate_implied_by(quals, RelationGetPartitionQual(target), false);
+}
+
 static IloadLeaves *
 collect(Relation target, IloadSlice *slice)
 {
@@ -344,7 +417,7 @@ collect(Relation target, IloadSlice *slice)
 	if (target->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		walk(leaves, target, slice, reach);
 	else
-		add_leaf(leaves, RelationGetRelid(target), false);
+		add_leaf(leaves, RelationGetRelid(target), target_is_exact(target, slice));
 	list_sort(leaves->leaves, leaf_cmp);
 
 	leaves->all_exact = true;
@@ -395,6 +468,8 @@ lock_parents_of_gaps(IloadLeaves *leaves, IloadGapsPlan plan)
 
 		if (plan == ILOAD_GAPS_STAY ||
 			(plan == ILOAD_GAPS_FILL_LATER && !OidIsValid(gap->default_leaf)))
+			continue;
+		if (!iload_class_ownercheck(gap->parent, GetUserId()))
 			continue;
 		LockRelationOid(gap->parent, ShareUpdateExclusiveLock);
 		locked = true;

@@ -75,7 +75,7 @@ slice_query(IloadLive *live, bool ctids, char **text)
 	*text = psprintf("SELECT %s%s FROM %s AS t WHERE %s",
 					 iload_columns_list(live->columns, "t"),
 					 ctids ? ", t.tableoid, t.ctid" : "",
-					 live->slice->qualified_name,
+					 iload_slice_table(live->slice),
 					 iload_slice_predicate(live->slice, "t"));
 	iload_slice_param_types(live->slice, types);
 	return iload_query_analyze(iload_query_parse(*text, "comparison"), *text, "comparison",

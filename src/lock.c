@@ -10,23 +10,28 @@
  *
  *		classid   OID of the topmost table
  *		objid     the unit: a day, a number, or the hash of a value
- *		objsubid  ILOAD_LOCK_UNIT; ILOAD_LOCK_TARGET for the table as a whole,
- *				  ILOAD_LOCK_ZONE for a bit of the time zone, see below
+ *		objsubid  ILOAD_LOCK_UNIT; ILOAD_LOCK_SPAN for a hash of the bounds,
+ *				  ILOAD_LOCK_TARGET for the table as a whole, ILOAD_LOCK_ZONE for
+ *				  a bit of the time zone, see below
  *
  * A slice of few units takes the lock of the table in a mode that is shared
  * with its like, and each of its units exclusively.  A slice of many units, or
- * one whose units cannot be counted, takes the lock of the table exclusively.
- * So loads of different days do not wait for each other, overlapping ones do,
- * and the number of locks is bounded.
+ * one whose units cannot be counted, takes the lock of the table exclusively,
+ * after one for its very bounds.  So loads of different days do not wait for
+ * each other, overlapping ones do, and the number of locks is bounded.
  *
  * On a timestamptz key the days of one time zone overlap those of another, so
  * loads in different zones must wait for each other, while those in the same
  * zone must not.  Each bit of a hash of the zone's name is a lock, taken in one
  * of two modes that are shared with themselves and exclude each other: two
- * zones differ in at least one bit.
+ * zones differ in at least one bit, as all names of today do.
  *
- * The table's lock comes first, then the bits, then the units in the order of
- * the key: one order, for all.
+ * What the caller wants done where another load is running concerns loads of
+ * the same units or bounds.  For the locks of the table and of the zone, which
+ * loads of other slices hold too, it always waits.
+ *
+ * The lock of the bounds comes first, then the table's, then the bits, then the
+ * units in the order of the key: one order, for all.
  */
 #include "postgres.h"
 
@@ -45,10 +50,11 @@
 #define ILOAD_LOCK_TARGET	0x494C
 #define ILOAD_LOCK_UNIT		0x494D
 #define ILOAD_LOCK_ZONE		0x494E
+#define ILOAD_LOCK_SPAN		0x494F
 
 /* A slice of more units than this locks the table as a whole: two months. */
 #define MAX_UNITS			62
-#define ZONE_BITS			16
+#define ZONE_BITS			20
 
 typedef struct SliceLock
 {
@@ -258,9 +264,11 @@ cancel_holders(const SliceLock *lock)
 static bool
 lock_one(IloadSlice *slice, SliceLock *lock, IloadIfRunning if_running)
 {
+	uint16		space = lock->tag.locktag_field4;
 	char	   *pids;
 
-	if (if_running == ILOAD_RUNNING_WAIT)
+	if (if_running == ILOAD_RUNNING_WAIT ||
+		space == ILOAD_LOCK_TARGET || space == ILOAD_LOCK_ZONE)
 	{
 		(void) LockAcquire(&lock->tag, lock->mode, false, false);
 		return true;
@@ -290,6 +298,12 @@ lock_one(IloadSlice *slice, SliceLock *lock, IloadIfRunning if_running)
 			 errhint("Wait for it with if_running => 'wait'.")));
 }
 
+static uint32
+hash_name(const char *name)
+{
+	return DatumGetUInt32(hash_any((const unsigned char *) name, strlen(name)));
+}
+
 static void
 add_lock(SliceLock *locks, int *n, const IloadSlice *slice, uint16 space, uint32 unit,
 		 LOCKMODE mode)
@@ -307,12 +321,17 @@ slice_locks(IloadSlice *slice, SliceLock *locks)
 	int			nunits = slice_units(slice, units);
 	int			n = 0;
 
-	add_lock(locks, &n, slice, ILOAD_LOCK_TARGET, 0,
-			 nunits == 0 ? ExclusiveLock : RowExclusiveLock);
-	if (nunits > 0 && slice->key->kind == ILOAD_KEY_TIMESTAMPTZ)
+	if (nunits == 0)
 	{
-		uint32		zone = DatumGetUInt32(hash_any((const unsigned char *) slice->timezone,
-												   strlen(slice->timezone)));
+		add_lock(locks, &n, slice, ILOAD_LOCK_SPAN, hash_name(iload_slice_text(slice)),
+				 ExclusiveLock);
+		add_lock(locks, &n, slice, ILOAD_LOCK_TARGET, 0, ExclusiveLock);
+		return n;
+	}
+	add_lock(locks, &n, slice, ILOAD_LOCK_TARGET, 0, RowExclusiveLock);
+	if (slice->key->kind == ILOAD_KEY_TIMESTAMPTZ)
+	{
+		uint32		zone = hash_name(slice->timezone);
 
 		for (int bit = 0; bit < ZONE_BITS; bit++)
 			add_lock(locks, &n, slice, ILOAD_LOCK_ZONE, bit,

@@ -116,7 +116,7 @@ static void
 create_table(Relation parent, Oid sibling, const char *qualified)
 {
 	StringInfoData text;
-	Oid			tablespace = parent->rd_rel->reltablespace;
+	Oid			tablespace;
 	HeapTuple	tup = SearchSysCache1(RELOID,
 									  ObjectIdGetDatum(OidIsValid(sibling) ? sibling :
 													   RelationGetRelid(parent)));
@@ -135,15 +135,23 @@ create_table(Relation parent, Oid sibling, const char *qualified)
 					 qualified,
 					 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(parent)),
 												RelationGetRelationName(parent)));
-	if (OidIsValid(sibling))
+	if (OidIsValid(sibling) && form->relkind == RELKIND_PARTITIONED_TABLE)
+		appendStringInfo(&text, " PARTITION BY %s", partition_by(sibling));
+	if (OidIsValid(sibling) && form->relkind == RELKIND_RELATION)
 	{
-		tablespace = form->reltablespace;
-		if (form->relkind == RELKIND_PARTITIONED_TABLE)
-			appendStringInfo(&text, " PARTITION BY %s", partition_by(sibling));
+		appendStringInfo(&text, " USING %s", quote_identifier(get_am_name(form->relam)));
 		reloptions = SysCacheGetAttr(RELOID, tup, Anum_pg_class_reloptions, &isnull);
-		if (!isnull && form->relkind == RELKIND_RELATION)
+		if (!isnull)
 			append_reloptions(&text, reloptions);
 	}
+
+	/*
+	 * of what is stored, always named, or the session's default would be
+	 * taken
+	 */
+	tablespace = form->reltablespace;
+	if (!OidIsValid(tablespace) && form->relkind == RELKIND_RELATION)
+		tablespace = MyDatabaseTableSpace;
 	if (OidIsValid(tablespace))
 		appendStringInfo(&text, " TABLESPACE %s",
 						 quote_identifier(get_tablespace_name(tablespace)));
@@ -235,7 +243,7 @@ default_holds(IloadSlice *slice, IloadGap *gap, const char *range)
 	initStringInfo(&text);
 	appendStringInfo(&text, "SELECT FROM %s AS t WHERE %s"
 					 " AND t.tableoid OPERATOR(pg_catalog.=) ANY ('{",
-					 slice->qualified_name, range);
+					 iload_slice_table(slice), range);
 	foreach(lc, find_all_inheritors(gap->default_leaf, AccessShareLock, NULL))
 		appendStringInfo(&text, "%s%u", foreach_current_index(lc) > 0 ? "," : "", lfirst_oid(lc));
 	appendStringInfoString(&text, "}'::pg_catalog.oid[]) LIMIT 1");
@@ -253,7 +261,7 @@ static char *
 condition(const IloadKey *key, const char *op, Datum value)
 {
 	return psprintf("t.%s %s %s::%s", quote_identifier(key->name), op,
-					quoted_value(key, value), format_type_be_qualified(key->type));
+					quoted_value(key, value), iload_key_type_text(key));
 }
 
 /*
@@ -293,7 +301,7 @@ create_for_value(IloadSlice *slice, IloadGap *gap)
 
 	if (default_holds(slice, gap, condition(key, key->op_eq, gap->lower)))
 		return false;
-	iload_sibling_of_value(gap->parent, &sibling);
+	iload_sibling_of_value(key, gap->parent, &sibling);
 	create_one(gap, slice, &sibling, gap->lower,
 			   psprintf("FOR VALUES IN (%s)", quoted_value(key, gap->lower)));
 	return true;
@@ -313,7 +321,6 @@ create_for_bound(IloadSlice *slice, IloadGap *gap, Datum at, MemoryContext resul
 	MemoryContext old;
 
 	iload_sibling_of_range(key, gap, at, &sibling, &lower, &upper);
-	/* what the cache holds of the bounds goes away when one is attached */
 	old = MemoryContextSwitchTo(result);
 	*end = datumCopy(upper, key->typbyval, key->typlen);
 	MemoryContextSwitchTo(old);

@@ -201,6 +201,23 @@ check_empty(Load *load)
 			 errhint("If that is meant, pass on_empty => 'replace'; to leave the slice as it is, on_empty => 'keep'.")));
 }
 
+/* The gaps that rows of the query fall into; others need no partition. */
+static List *
+gaps_with_rows(Load *load)
+{
+	List	   *gaps = NIL;
+	ListCell   *lc;
+
+	foreach(lc, load->leaves->gaps)
+	{
+		IloadGap   *gap = lfirst(lc);
+
+		if (iload_stage_has_key(load->stage, load->slice, gap->single, gap->lower, gap->upper))
+			gaps = lappend(gaps, gap);
+	}
+	return gaps;
+}
+
 /* Make what partitions can be made; true if any was. */
 static bool
 fill_gaps(Load *load, List *gaps)
@@ -246,9 +263,10 @@ static void
 create_partitions(Load *load)
 {
 	Oid			relid = RelationGetRelid(load->target);
+	List	   *gaps = gaps_with_rows(load);
 	bool		made;
 
-	if (load->leaves->gaps == NIL || load->stage->fingerprint.rows == 0)
+	if (gaps == NIL)
 		return;
 	load->step = "create partition";
 	if (load->options->create_partition)
@@ -256,12 +274,13 @@ create_partitions(Load *load)
 		do
 		{
 			load->leaves = iload_leaves_lock(load->target, load->slice, ILOAD_GAPS_FILL_NOW);
+			gaps = gaps_with_rows(load);
 			table_close(load->target, NoLock);
-			made = fill_gaps(load, load->leaves->gaps);
+			made = fill_gaps(load, gaps);
 			load->target = table_open(relid, NoLock);
 		} while (made);
 	}
-	report_gaps(load, load->leaves->gaps);
+	report_gaps(load, gaps);
 }
 
 /* What remains to be done, once nothing that was asked for stands in the way. */
@@ -343,7 +362,8 @@ run_load(Load *load, Oid schema, IloadResult *result)
 	take_snapshot(load);
 
 	load->step = "stage";
-	load->columns = iload_columns_create(load->target, load->options->ignore_columns);
+	load->columns = iload_columns_create(load->target, load->slice->key->name,
+										 load->options->ignore_columns);
 	load->live = iload_live_create(load->target, load->slice, load->leaves, load->columns);
 	if (load->options->method == ILOAD_METHOD_DIFF && load->live->no_ctids != NULL)
 		ereport(ERROR,
@@ -398,7 +418,9 @@ run_load(Load *load, Oid schema, IloadResult *result)
  * the current context.
  *
  * Locks, all until the end of the transaction: ROW EXCLUSIVE on the target, the
- * slice lock, then SHARE ROW EXCLUSIVE on each leaf that is the slice's alone.
+ * slice lock, then SHARE ROW EXCLUSIVE on each leaf that is the slice's alone;
+ * where a partition is made also SHARE UPDATE EXCLUSIVE on its parent and ACCESS
+ * EXCLUSIVE on the parent's default partition.
  * On any error the transaction, or subtransaction, undoes everything.
  */
 IloadResult *

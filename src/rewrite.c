@@ -151,7 +151,7 @@ check_cascade(IloadRewrite *rewrite, const char *constraint, Oid relid, ArrayTyp
 
 	found = run_statement(rewrite->slice,
 						  psprintf("SELECT FROM %s AS t, " FRESH_NAME " AS s%s WHERE %s%s LIMIT 1",
-								   rewrite->slice->qualified_name,
+								   iload_slice_table(rewrite->slice),
 								   rewrite->doomed != NULL ? ", " DOOMED_NAME " AS d" : "",
 								   doomed_predicate(rewrite),
 								   same_key_predicate(relid, attnums)),
@@ -273,7 +273,7 @@ delete_doomed(IloadRewrite *rewrite)
 		plan_by_place();
 	rewrite->deleted = run_statement(rewrite->slice,
 									 psprintf("DELETE FROM %s AS t%s WHERE %s",
-											  rewrite->slice->qualified_name,
+											  iload_slice_table(rewrite->slice),
 											  rewrite->doomed != NULL ? " USING " DOOMED_NAME " AS d" : "",
 											  doomed_predicate(rewrite)),
 									 SPI_OK_DELETE);
@@ -290,7 +290,7 @@ insert_fresh(IloadRewrite *rewrite)
 	rewrite->inserted = run_statement(rewrite->slice,
 									  psprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE"
 											   " SELECT %s FROM " FRESH_NAME " AS s",
-											   rewrite->slice->qualified_name,
+											   iload_slice_table(rewrite->slice),
 											   iload_columns_list(rewrite->columns, NULL),
 											   iload_columns_list(rewrite->columns, "s")),
 									  SPI_OK_INSERT);

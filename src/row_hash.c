@@ -10,8 +10,10 @@
  *	  wherever one fits,
  *	- one NaN, whatever bits it was computed with, in arrays too,
  *	- arrays without a null bitmap unless an element is null,
- *	- composites, and what is built of them, in the form of their binary send
- *	  function, since their stored form carries traces of where they came from.
+ *	- composites, whose stored form carries traces of where they came from, as
+ *	  the hash of their own columns by these same rules, and arrays of them as
+ *	  their shape and the hashes of their elements,
+ *	- ranges of composites in the form of their binary send function.
  *
  * The null bitmap, where there is one, goes into the seed.
  *
@@ -30,6 +32,8 @@
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/float.h"
 #include "utils/lsyscache.h"
@@ -51,7 +55,9 @@ typedef enum CanonicalCheck
 	CHECK_VARLENA,				/* its header */
 	CHECK_ARRAY,				/* its header, and its null bitmap */
 	CHECK_FLOAT_ARRAY,			/* elements may be NaN: not looked at */
-	CHECK_COMPLEX				/* never in canonical form */
+	CHECK_COMPOSITE,			/* from here on: never in canonical form */
+	CHECK_COMPOSITE_ARRAY,
+	CHECK_SENT
 } CanonicalCheck;
 
 typedef struct HashedColumn
@@ -61,7 +67,8 @@ typedef struct HashedColumn
 	int16		attlen;
 	char		attalign;
 	Oid			type;			/* base type */
-	Oid			send;			/* of a complex type */
+	Oid			send;			/* where that is the canonical form */
+	IloadRecordHasher *records; /* of a composite type, or an array of one */
 	Oid			element;		/* of an array */
 	int16		elmlen;
 	bool		elmbyval;
@@ -86,24 +93,29 @@ struct IloadRowHasher
 	char	   *image;
 };
 
-/* Is a type a composite, or built of one: an array, a range, a domain? */
 static bool
-is_complex(Oid type)
+is_composite(Oid type)
+{
+	type = getBaseType(type);
+	return type == RECORDOID || get_typtype(type) == TYPTYPE_COMPOSITE;
+}
+
+/* Is a type built of a composite: an array, a range, a domain over one? */
+static bool
+is_built_of_composites(Oid type)
 {
 	Oid			inner;
 
 	check_stack_depth();
 	type = getBaseType(type);
-	if (type == RECORDOID || type == RECORDARRAYOID)
-		return true;
 	inner = get_element_type(type);
 	if (!OidIsValid(inner))
 		inner = get_range_subtype(type);
 	if (!OidIsValid(inner) && type_is_multirange(type))
 		inner = get_range_subtype(get_multirange_range(type));
 	if (OidIsValid(inner))
-		return is_complex(inner);
-	return get_typtype(type) == TYPTYPE_COMPOSITE;
+		return is_built_of_composites(inner);
+	return is_composite(type);
 }
 
 static void
@@ -125,9 +137,19 @@ describe_column(HashedColumn *column, Form_pg_attribute att)
 
 		column->check = CHECK_VARLENA;
 		column->element = get_element_type(column->type);
-		if (is_complex(column->type))
+		column->records = palloc0(sizeof(IloadRecordHasher));
+		column->records->parent = CurrentMemoryContext;
+		if (is_composite(column->type))
+			column->check = CHECK_COMPOSITE;
+		else if (OidIsValid(column->element) && is_composite(column->element))
 		{
-			column->check = CHECK_COMPLEX;
+			column->check = CHECK_COMPOSITE_ARRAY;
+			get_typlenbyvalalign(column->element, &column->elmlen,
+								 &column->elmbyval, &column->elmalign);
+		}
+		else if (is_built_of_composites(column->type))
+		{
+			column->check = CHECK_SENT;
 			getTypeBinaryOutputInfo(column->type, &column->send, &varlena);
 		}
 		else if (OidIsValid(column->element))
@@ -174,7 +196,7 @@ iload_row_hasher_create(TupleDesc desc, int natts, const AttrNumber *attnums)
 
 		Assert(!att->attisdropped);
 		describe_column(column, att);
-		if (column->check == CHECK_COMPLEX || attnums[i] != i + 1)
+		if (column->check >= CHECK_COMPOSITE || attnums[i] != i + 1)
 			hasher->same_layout = false;
 		if (column->check != CHECK_NOTHING)
 			hasher->last_checked = i + 1;
@@ -249,7 +271,9 @@ column_is_canonical(const HashedColumn *column, const char *ptr)
 		case CHECK_ARRAY:
 			return varlena_is_canonical(ptr) && !array_has_bitmap(ptr);
 		case CHECK_FLOAT_ARRAY:
-		case CHECK_COMPLEX:
+		case CHECK_COMPOSITE:
+		case CHECK_COMPOSITE_ARRAY:
+		case CHECK_SENT:
 			return false;
 	}
 	return false;
@@ -339,6 +363,54 @@ canonical_array(const HashedColumn *column, Datum value)
 											  column->elmbyval, column->elmalign));
 }
 
+static Datum
+bytes_as_varlena(const void *bytes, Size size)
+{
+	struct varlena *result = palloc(VARHDRSZ + size);
+
+	SET_VARSIZE(result, VARHDRSZ + size);
+	memcpy(VARDATA(result), bytes, size);
+	return PointerGetDatum(result);
+}
+
+static Datum
+canonical_composite(const HashedColumn *column, Datum value)
+{
+	IloadRowHash hash = iload_row_hash_record(column->records, DatumGetHeapTupleHeader(value));
+
+	return bytes_as_varlena(&hash, sizeof(hash));
+}
+
+/* The shape of an array, then for each element the hash, or a mark for null. */
+static Datum
+canonical_composite_array(const HashedColumn *column, Datum value)
+{
+	ArrayType  *array = DatumGetArrayTypeP(value);
+	int			ndim = ARR_NDIM(array);
+	StringInfoData image;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+
+	initStringInfo(&image);
+	appendBinaryStringInfo(&image, (const char *) &ndim, sizeof(ndim));
+	appendBinaryStringInfo(&image, (const char *) ARR_DIMS(array), ndim * sizeof(int));
+	appendBinaryStringInfo(&image, (const char *) ARR_LBOUND(array), ndim * sizeof(int));
+	deconstruct_array(array, column->element, column->elmlen, column->elmbyval,
+					  column->elmalign, &elements, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		IloadRowHash hash;
+
+		appendStringInfoChar(&image, nulls[i] ? 'n' : 'v');
+		if (nulls[i])
+			continue;
+		hash = iload_row_hash_record(column->records, DatumGetHeapTupleHeader(elements[i]));
+		appendBinaryStringInfo(&image, (const char *) &hash, sizeof(hash));
+	}
+	return bytes_as_varlena(image.data, image.len);
+}
+
 /* A value in canonical form, allocated in the current context if at all. */
 static Datum
 canonical_value(const HashedColumn *column, Datum value)
@@ -356,7 +428,11 @@ canonical_value(const HashedColumn *column, Datum value)
 		case CHECK_ARRAY:
 		case CHECK_FLOAT_ARRAY:
 			return canonical_array(column, value);
-		case CHECK_COMPLEX:
+		case CHECK_COMPOSITE:
+			return canonical_composite(column, value);
+		case CHECK_COMPOSITE_ARRAY:
+			return canonical_composite_array(column, value);
+		case CHECK_SENT:
 			return PointerGetDatum(OidSendFunctionCall(column->send, value));
 		case CHECK_NOTHING:
 			break;
@@ -430,5 +506,52 @@ iload_row_hash_minimal(IloadRowHasher *hasher, MinimalTuple minimal)
 	ItemPointerSetInvalid(&tuple.t_self);
 	tuple.t_tableOid = InvalidOid;
 	tuple.t_data = (HeapTupleHeader) ((char *) minimal - MINIMAL_TUPLE_OFFSET);
+	return iload_row_hash_tuple(hasher, &tuple);
+}
+
+/* The hasher for records of a type, made again when the type changes. */
+static IloadRowHasher *
+hasher_for_type(IloadRecordHasher *records, Oid type, int32 typmod)
+{
+	MemoryContext old;
+	TupleDesc	desc;
+	AttrNumber *attnums;
+	int			natts = 0;
+
+	if (records->context != NULL && records->type == type && records->typmod == typmod)
+		return records->hasher;
+
+	if (records->context != NULL)
+		MemoryContextDelete(records->context);
+	records->context = AllocSetContextCreate(records->parent, "idempotent_load record hash",
+											 ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(records->context);
+	desc = lookup_rowtype_tupdesc_copy(type, typmod);
+	attnums = palloc(desc->natts * sizeof(AttrNumber));
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			attnums[natts++] = i + 1;
+	}
+	records->hasher = iload_row_hasher_create(desc, natts, attnums);
+	records->type = type;
+	records->typmod = typmod;
+	MemoryContextSwitchTo(old);
+	return records->hasher;
+}
+
+/* Hash a composite value, by all its columns. */
+IloadRowHash
+iload_row_hash_record(IloadRecordHasher *records, HeapTupleHeader record)
+{
+	IloadRowHasher *hasher = hasher_for_type(records, HeapTupleHeaderGetTypeId(record),
+											 HeapTupleHeaderGetTypMod(record));
+	HeapTupleData tuple;
+
+	check_stack_depth();
+	tuple.t_len = HeapTupleHeaderGetDatumLength(record);
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_tableOid = InvalidOid;
+	tuple.t_data = record;
 	return iload_row_hash_tuple(hasher, &tuple);
 }

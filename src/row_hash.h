@@ -20,6 +20,20 @@ typedef struct IloadRowHash
 /* How the rows of one tuple descriptor are hashed. */
 typedef struct IloadRowHasher IloadRowHasher;
 
+/*
+ * Hashes composite values, whose type may change from value to value.  Starts
+ * zeroed but for "parent", the context that it lives in.
+ */
+typedef struct IloadRecordHasher
+{
+	MemoryContext parent;
+	MemoryContext context;		/* of the hasher; ends with it */
+	Oid			type;
+	int32		typmod;
+	IloadRowHasher *hasher;
+} IloadRecordHasher;
+
+extern IloadRowHash iload_row_hash_record(IloadRecordHasher *records, HeapTupleHeader record);
 extern IloadRowHasher *iload_row_hasher_create(TupleDesc desc, int natts,
 											   const AttrNumber *attnums);
 extern IloadRowHash iload_row_hash_tuple(IloadRowHasher *hasher, HeapTuple tuple);

@@ -17,6 +17,7 @@
 #include "partitioning/partdesc.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
+#include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
@@ -201,6 +202,24 @@ iload_partitioned_by_column(Relation rel, const char *column)
 	return false;
 }
 
+/*
+ * Keep the bounds beyond the cache, which may drop what it has of a table as
+ * soon as that is closed.
+ */
+static void
+copy_bounds(const IloadKey *key, IloadSibling *sibling)
+{
+	if (sibling->bounded)
+	{
+		sibling->lower = datumCopy(sibling->lower, key->typbyval, key->typlen);
+		sibling->upper = datumCopy(sibling->upper, key->typbyval, key->typlen);
+	}
+	if (sibling->has_floor)
+		sibling->floor = datumCopy(sibling->floor, key->typbyval, key->typlen);
+	if (sibling->has_ceiling)
+		sibling->ceiling = datumCopy(sibling->ceiling, key->typbyval, key->typlen);
+}
+
 /* Find the sibling next to "value" and the neighbours that bound the gap. */
 static void
 look_among_siblings(Relation parent, IloadKey *key, Datum value, IloadSibling *sibling)
@@ -238,6 +257,7 @@ look_among_siblings(Relation parent, IloadKey *key, Datum value, IloadSibling *s
 			sibling->upper = upper;
 		}
 	}
+	copy_bounds(key, sibling);
 }
 
 /*
@@ -279,9 +299,6 @@ look_among_cousins(Relation parent, IloadKey *key, Datum value, IloadSibling *si
  * What a new partition for "at", in "gap", takes after, and its bounds.  They are
  * those of the sibling shifted, cut where other partitions begin; without a
  * sibling to count by, the rest of the gap.
- *
- * The bounds may point into the cache: they are good until a partition is
- * attached.
  */
 void
 iload_sibling_of_range(IloadKey *key, const IloadGap *gap, Datum at,
@@ -307,7 +324,7 @@ iload_sibling_of_range(IloadKey *key, const IloadGap *gap, Datum at,
 
 /* What a new partition for one value, of a table partitioned by lists, takes after. */
 void
-iload_sibling_of_value(Oid parent, IloadSibling *sibling)
+iload_sibling_of_value(const IloadKey *key, Oid parent, IloadSibling *sibling)
 {
 	Relation	rel = table_open(parent, NoLock);
 	PartitionDesc desc = RelationGetPartitionDesc(rel, true);
@@ -317,7 +334,8 @@ iload_sibling_of_value(Oid parent, IloadSibling *sibling)
 	if (bounds != NULL && bounds->ndatums > 0)
 	{
 		sibling->relid = desc->oids[bounds->indexes[bounds->ndatums - 1]];
-		sibling->lower = bounds->datums[bounds->ndatums - 1][0];
+		sibling->lower = datumCopy(bounds->datums[bounds->ndatums - 1][0],
+								   key->typbyval, key->typlen);
 	}
 	table_close(rel, NoLock);
 }

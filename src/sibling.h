@@ -20,7 +20,7 @@ typedef struct IloadSibling
 } IloadSibling;
 
 extern bool iload_partitioned_by_column(Relation rel, const char *column);
-extern void iload_sibling_of_value(Oid parent, IloadSibling *sibling);
+extern void iload_sibling_of_value(const IloadKey *key, Oid parent, IloadSibling *sibling);
 extern void iload_sibling_of_range(IloadKey *key, const IloadGap *gap, Datum at,
 								   IloadSibling *sibling, Datum *lower, Datum *upper);
 extern char *iload_sibling_name(IloadKey *key, const IloadSibling *sibling, Datum lower);

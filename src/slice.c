@@ -31,9 +31,6 @@ make_slice(Relation target, const char *column, bool by_date)
 	slice->root = target->rd_rel->relispartition ?
 		llast_oid(get_partition_ancestors(relid)) : relid;
 	slice->table_name = pstrdup(RelationGetRelationName(target));
-	slice->qualified_name =
-		quote_qualified_identifier(get_namespace_name(RelationGetNamespace(target)),
-								   RelationGetRelationName(target));
 	slice->key = iload_key_find(target, column, by_date);
 	slice->by_date = by_date;
 	slice->timezone = pstrdup(pg_get_timezone_name(session_timezone));
@@ -219,6 +216,17 @@ iload_slice_contains(IloadSlice *slice, Datum value)
 	return iload_key_cmp(slice->key, value, slice->lower) >= 0 &&
 		iload_key_cmp(slice->key, value, slice->upper) < 0 &&
 		(!slice->by_date || iload_key_is_day(slice->key, value, &date));
+}
+
+/*
+ * The target as SQL text, "schema.table", quoted.  Looked up anew for each
+ * statement: our lock on the table does not keep its schema from being renamed.
+ */
+char *
+iload_slice_table(const IloadSlice *slice)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(slice->target)),
+									  get_rel_name(slice->target));
 }
 
 /* The slice for messages: "[lower, upper)", or the one value. */

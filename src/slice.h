@@ -15,7 +15,6 @@ typedef struct IloadSlice
 	Oid			target;
 	Oid			root;			/* topmost ancestor, or the target itself */
 	char	   *table_name;		/* for messages */
-	char	   *qualified_name; /* schema.table, quoted, for SQL and records */
 	IloadKey   *key;
 
 	Datum		lower;			/* first value inside */
@@ -35,7 +34,7 @@ typedef struct IloadSlice
 	bool		param_nulls[2];
 } IloadSlice;
 
-/* number of parameters that iload_slice_add_params puts after the user's two */
+/* see iload_slice_param_types */
 #define ILOAD_SLICE_NPARAMS 4
 
 extern IloadSlice *iload_slice_for_date(Relation target, const char *column,
@@ -43,6 +42,7 @@ extern IloadSlice *iload_slice_for_date(Relation target, const char *column,
 extern IloadSlice *iload_slice_for_bounds(Relation target, const char *column,
 										  const char *lower, const char *upper);
 extern bool iload_slice_contains(IloadSlice *slice, Datum value);
+extern char *iload_slice_table(const IloadSlice *slice);
 extern char *iload_slice_text(const IloadSlice *slice);
 extern char *iload_slice_predicate(const IloadSlice *slice, const char *alias);
 extern void iload_slice_param_types(const IloadSlice *slice, Oid *types);

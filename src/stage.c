@@ -157,7 +157,7 @@ find_output(List *output, const char *name)
 
 /* The query's column as an expression of the SELECT around it, cast. */
 static Expr *
-supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry, bool values)
+supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry, bool literals)
 {
 	ParseState *pstate = make_parsestate(NULL);
 	Node	   *value = (Node *) entry->expr;
@@ -182,8 +182,12 @@ supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry, 
 								 exprCollation(value), 0);
 	cast = coerce_to_target_type(pstate, value, type, att->atttypid, att->atttypmod,
 								 COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST, -1);
-	/* in VALUES, literals have become text by the time that they get here */
-	if (cast == NULL && values && type == TEXTOID)
+
+	/*
+	 * in VALUES, plain literals have become text by the time that they get
+	 * here
+	 */
+	if (cast == NULL && literals && type == TEXTOID)
 		cast = coerce_to_target_type(pstate, value, type, att->atttypid, att->atttypmod,
 									 COERCION_EXPLICIT, COERCE_IMPLICIT_CAST, -1);
 	if (cast == NULL)
@@ -215,11 +219,12 @@ default_expression(Relation target, Form_pg_attribute att)
 
 /*
  * The SELECT around the query that has the loaded columns of the target.
- * "values" says that the query is a bare VALUES list.
+ * "literals" are the positions of columns that the query gives as literals in a
+ * bare VALUES list.
  */
 static Query *
 wrap_query(Relation target, const IloadSlice *slice, const IloadColumns *columns,
-		   Query *inner, List *output, bool values)
+		   Query *inner, List *output, Bitmapset *literals)
 {
 	Query	   *outer = makeNode(Query);
 	RangeTblEntry *rte = makeNode(RangeTblEntry);
@@ -243,7 +248,8 @@ wrap_query(Relation target, const IloadSlice *slice, const IloadColumns *columns
 		Expr	   *value;
 
 		if (entry != NULL)
-			value = supplied_expression(target, att, entry, values);
+			value = supplied_expression(target, att, entry,
+										bms_is_member(entry->resno, literals));
 		else
 			value = default_expression(target, att);
 		outer->targetList = lappend(outer->targetList,
@@ -266,11 +272,40 @@ wrap_query(Relation target, const IloadSlice *slice, const IloadColumns *columns
 	return outer;
 }
 
+/*
+ * The positions of columns of a bare VALUES list that hold nothing but literals
+ * without a type.  They are read as the target's type, as in INSERT.
+ */
+static Bitmapset *
+literal_columns(SelectStmt *select)
+{
+	Bitmapset  *literals = NULL;
+	ListCell   *lrow,
+			   *lvalue;
+
+	if (select->valuesLists == NIL)
+		return NULL;
+	foreach(lvalue, linitial_node(List, select->valuesLists))
+		literals = bms_add_member(literals, foreach_current_index(lvalue) + 1);
+	foreach(lrow, select->valuesLists)
+	{
+		foreach(lvalue, lfirst_node(List, lrow))
+		{
+			A_Const    *value = lfirst(lvalue);
+
+			if (!IsA(value, A_Const) || (!value->isnull && !IsA(&value->val, String)))
+				literals = bms_del_member(literals, foreach_current_index(lvalue) + 1);
+		}
+	}
+	return literals;
+}
+
 /* Parse the query and bring its columns into the target's shape. */
 static Query *
 build_query(Relation target, IloadSlice *slice, const IloadColumns *columns, const char *text)
 {
 	SelectStmt *select = iload_query_parse(text, "query");
+	Bitmapset  *literals = literal_columns(select);
 	Oid			types[ILOAD_SLICE_NPARAMS];
 	Query	   *query;
 	List	   *output;
@@ -281,7 +316,7 @@ build_query(Relation target, IloadSlice *slice, const IloadColumns *columns, con
 	if (select->valuesLists != NIL)
 		name_values_columns(output, columns);
 	check_names(target, slice, output);
-	return wrap_query(target, slice, columns, query, output, select->valuesLists != NIL);
+	return wrap_query(target, slice, columns, query, output, literals);
 }
 
 /* State of the run of the query. */
@@ -350,13 +385,13 @@ stage_row(TupleTableSlot *slot, void *arg)
 	IloadRowHash hash;
 	bool		should_free;
 
+	MemoryContextReset(run->row_context);
+	old = MemoryContextSwitchTo(run->row_context);
 	slot_getallattrs(slot);
 	if (slot->tts_isnull[run->key] ||
 		!iload_slice_contains(run->slice, slot->tts_values[run->key]))
 		stray_row(run, slot->tts_values[run->key], slot->tts_isnull[run->key]);
 
-	MemoryContextReset(run->row_context);
-	old = MemoryContextSwitchTo(run->row_context);
 	ExecClearTuple(run->row);
 	memcpy(run->row->tts_values, slot->tts_values,
 		   run->row->tts_tupleDescriptor->natts * sizeof(Datum));
@@ -417,6 +452,31 @@ iload_stage_run(Relation target, IloadSlice *slice, IloadColumns *columns,
 	ExecDropSingleTupleTableSlot(run.row);
 	MemoryContextDelete(run.row_context);
 	return stage;
+}
+
+/*
+ * Has a staged row a key from "lower" up to, not including, "upper", or where
+ * "single", the key "lower"?
+ */
+bool
+iload_stage_has_key(IloadStage *stage, IloadSlice *slice, bool single, Datum lower, Datum upper)
+{
+	TupleTableSlot *row = MakeSingleTupleTableSlot(stage->columns->desc, &TTSOpsMinimalTuple);
+	AttrNumber	attnum = key_position(stage->columns, slice) + 1;
+	bool		found = false;
+
+	tuplestore_rescan(stage->spool);
+	while (!found && tuplestore_gettupleslot(stage->spool, true, false, row))
+	{
+		bool		isnull;
+		Datum		key = slot_getattr(row, attnum, &isnull);
+		int			cmp = iload_key_cmp(slice->key, key, lower);
+
+		CHECK_FOR_INTERRUPTS();
+		found = single ? cmp == 0 : cmp >= 0 && iload_key_cmp(slice->key, key, upper) < 0;
+	}
+	ExecDropSingleTupleTableSlot(row);
+	return found;
 }
 
 /* Release the spool and its temporary file. */

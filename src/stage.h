@@ -26,6 +26,8 @@ typedef struct IloadStage
 extern IloadStage *iload_stage_run(Relation target, IloadSlice *slice,
 								   IloadColumns *columns, const char *query,
 								   Snapshot snapshot);
+extern bool iload_stage_has_key(IloadStage *stage, IloadSlice *slice, bool single,
+								Datum lower, Datum upper);
 extern void iload_stage_end(IloadStage *stage);
 
 #endif

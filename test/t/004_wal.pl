@@ -82,6 +82,10 @@ SELECT coalesce(sum(n_tup_ins), 0), coalesce(sum(n_tup_upd), 0), coalesce(sum(n_
 FROM pg_stat_xact_user_tables WHERE relname LIKE '$table%'
 SQL
 
+	# The view counts all that the session has not yet reported, earlier
+	# transactions included.
+	my $flush = 'SELECT pg_stat_force_next_flush()';
+
 	$session->must('SET max_parallel_workers_per_gather = 0');
 	is($session->must('SELECT r.inserted FROM ' . load_text($table, $count, 'false') . ' r'),
 		$count, "$table: loaded");
@@ -97,6 +101,7 @@ SQL
 	{
 		my $from = lsn();
 
+		$session->must($flush);
 		$session->must('BEGIN');
 		is($session->must('SELECT r.method FROM ' . load_text($table, $count, 'false') . ' r'),
 			'none', "$table: $try changes nothing");
@@ -121,6 +126,7 @@ SQL
 	my $percent = $count / 100;
 	my $from = lsn();
 
+	$session->must($flush);
 	$session->must('BEGIN');
 	is($session->must('SELECT r.method, r.inserted, r.deleted FROM '
 			  . load_text($table, $count, 'g % 100 = 0') . ' r'),
