@@ -355,6 +355,20 @@ SELECT method, inserted, deleted FROM replace_partition('large', '2024-01-01', $
 SELECT method, inserted, deleted FROM replace_partition('large', '2024-01-01', $$SELECT d, id + 1 AS id, v, w FROM large WHERE d = $1$$, method => 'delete');
 SELECT id, length(v), left(v, 32) = md5((id - 1)::text) AS v, w = repeat('w', 100000) AS w FROM large ORDER BY id;
 
+-- rows are fetched by their place, with settings that triggers do not see
+CREATE TABLE placed (d date, id int, n int);
+INSERT INTO placed SELECT '2024-01-01', i, 0 FROM generate_series(1, 10) i;
+CREATE FUNCTION show_settings() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF OLD.id = 1 THEN
+		RAISE NOTICE 'enable_seqscan %, enable_hashjoin %', current_setting('enable_seqscan'), current_setting('enable_hashjoin');
+	END IF;
+	RETURN OLD;
+END$$;
+CREATE TRIGGER show BEFORE DELETE ON placed FOR EACH ROW EXECUTE FUNCTION show_settings();
+SELECT method, inserted, deleted FROM replace_partition('placed', '2024-01-01', 'SELECT d, id, id % 2 AS n FROM placed WHERE d = $1');
+SELECT id, n FROM placed ORDER BY id;
+
 -- the key says to which slice a row belongs, and always counts
 CREATE TABLE keyed_days (d date, n int);
 SELECT replace_partition('keyed_days', '2024-01-01', 'SELECT $1 AS d, 1 AS n', ignore_columns => '{n,d}');

@@ -87,6 +87,14 @@ strategy_text(const IloadKey *key, StrategyNumber strategy)
 	return iload_operator_text(get_opfamily_member(key->opfamily, optype, optype, strategy));
 }
 
+/* The key's type as SQL text, without a length that would cut values. */
+static char *
+type_text(const IloadKey *key)
+{
+	return format_type_extended(key->type, -1,
+								FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
+}
+
 /* The key for one column; raises an error where its type has no order. */
 static IloadKey *
 make_key(Relation target, AttrNumber attnum)
@@ -127,7 +135,7 @@ make_key(Relation target, AttrNumber attnum)
 		key->optype = key->type;
 		/* such operators do not look through a domain */
 		if (att->atttypid != key->type)
-			key->cast = psprintf("::%s", iload_key_type_text(key));
+			key->cast = psprintf("::%s", type_text(key));
 	}
 	fmgr_info(entry->cmp_proc, &key->cmp);
 	key->op_lt = strategy_text(key, BTLessStrategyNumber);
@@ -407,14 +415,6 @@ iload_key_is_day(const IloadKey *key, Datum value, DateADT *date)
 	return key->kind != ILOAD_KEY_OTHER;
 }
 
-/* The key's type as SQL text, without a length that would cut values. */
-char *
-iload_key_type_text(const IloadKey *key)
-{
-	return format_type_extended(key->type, -1,
-								FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY);
-}
-
 /* Read a value from text, as the session would. */
 Datum
 iload_key_in(const IloadKey *key, const char *text)
@@ -459,7 +459,22 @@ iload_key_out(const IloadKey *key, Datum value)
 	return text;
 }
 
-/* The same within a sentence: in quotes where it may have blanks or be empty. */
+/* A value as a string literal, without its type. */
+char *
+iload_key_literal(const IloadKey *key, Datum value)
+{
+	return quote_literal_cstr(iload_key_out(key, value));
+}
+
+/* "t.key op 'value'::type": SQL text about a relation that goes by "t". */
+char *
+iload_key_condition(const IloadKey *key, const char *op, Datum value)
+{
+	return psprintf("t.%s%s %s %s::%s", quote_identifier(key->name), key->cast, op,
+					iload_key_literal(key, value), type_text(key));
+}
+
+/* A value as in iload_key_out, within a sentence: in quotes where it may have blanks or be empty. */
 char *
 iload_key_quoted(const IloadKey *key, Datum value)
 {

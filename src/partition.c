@@ -220,12 +220,6 @@ copy_partitions(Oid sibling, Oid namespace, const char *name, const char *column
 	table_close(rel, NoLock);
 }
 
-static char *
-quoted_value(const IloadKey *key, Datum value)
-{
-	return quote_literal_cstr(iload_key_out(key, value));
-}
-
 /*
  * Does the default partition hold rows that a new partition would have to take?
  * Then that cannot be attached.  Asked through the target, with the caller's
@@ -254,14 +248,6 @@ default_holds(IloadSlice *slice, IloadGap *gap, const char *range)
 	found = SPI_processed > 0;
 	SPI_finish();
 	return found;
-}
-
-/* "t.key op 'value'::type" */
-static char *
-condition(const IloadKey *key, const char *op, Datum value)
-{
-	return psprintf("t.%s %s %s::%s", quote_identifier(key->name), op,
-					quoted_value(key, value), iload_key_type_text(key));
 }
 
 /*
@@ -299,11 +285,11 @@ create_for_value(IloadSlice *slice, IloadGap *gap)
 	IloadKey   *key = slice->key;
 	IloadSibling sibling;
 
-	if (default_holds(slice, gap, condition(key, key->op_eq, gap->lower)))
+	if (default_holds(slice, gap, iload_key_condition(key, key->op_eq, gap->lower)))
 		return false;
 	iload_sibling_of_value(key, gap->parent, &sibling);
 	create_one(gap, slice, &sibling, gap->lower,
-			   psprintf("FOR VALUES IN (%s)", quoted_value(key, gap->lower)));
+			   psprintf("FOR VALUES IN (%s)", iload_key_literal(key, gap->lower)));
 	return true;
 }
 
@@ -325,12 +311,12 @@ create_for_bound(IloadSlice *slice, IloadGap *gap, Datum at, MemoryContext resul
 	*end = datumCopy(upper, key->typbyval, key->typlen);
 	MemoryContextSwitchTo(old);
 
-	if (default_holds(slice, gap, psprintf("%s AND %s", condition(key, key->op_ge, lower),
-										   condition(key, key->op_lt, upper))))
+	if (default_holds(slice, gap, psprintf("%s AND %s", iload_key_condition(key, key->op_ge, lower),
+										   iload_key_condition(key, key->op_lt, upper))))
 		return false;
 	create_one(gap, slice, &sibling, lower,
 			   psprintf("FOR VALUES FROM (%s) TO (%s)",
-						quoted_value(key, lower), quoted_value(key, upper)));
+						iload_key_literal(key, lower), iload_key_literal(key, upper)));
 	return true;
 }
 

@@ -25,6 +25,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
+#include "utils/plancache.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
@@ -97,17 +98,15 @@ run_statement(IloadSlice *slice, const char *text, int expected)
 
 /*
  * SQL text that picks the rows to delete of the target "t": all of the slice,
- * or those at the places in "d".
+ * or those at the places in "d", where "slice" is about the slice.
  */
 static char *
-doomed_predicate(const IloadRewrite *rewrite)
+doomed_predicate(const IloadRewrite *rewrite, const char *slice)
 {
-	char	   *predicate = iload_slice_predicate(rewrite->slice, "t");
-
 	if (rewrite->doomed == NULL)
-		return predicate;
+		return pstrdup(slice);
 	return psprintf("t.ctid OPERATOR(pg_catalog.=) d.tid"
-					" AND t.tableoid OPERATOR(pg_catalog.=) d.relation AND %s", predicate);
+					" AND t.tableoid OPERATOR(pg_catalog.=) d.relation AND %s", slice);
 }
 
 /*
@@ -153,7 +152,8 @@ check_cascade(IloadRewrite *rewrite, const char *constraint, Oid relid, ArrayTyp
 						  psprintf("SELECT FROM %s AS t, " FRESH_NAME " AS s%s WHERE %s%s LIMIT 1",
 								   iload_slice_table(rewrite->slice),
 								   rewrite->doomed != NULL ? ", " DOOMED_NAME " AS d" : "",
-								   doomed_predicate(rewrite),
+								   doomed_predicate(rewrite,
+													iload_slice_predicate(rewrite->slice, "t")),
 								   same_key_predicate(relid, attnums)),
 						  SPI_OK_SELECT);
 	if (found > 0)
@@ -231,9 +231,6 @@ check_cascades(IloadRewrite *rewrite)
  * Let the planner fetch rows by their place: for each in turn, by its ctid.  It
  * would prefer to read the whole leaf for a join where the rows are many but
  * still a small part, and for each of them where it takes the leaf for small.
- *
- * The settings hold while the DELETE runs, so also for what BEFORE triggers plan
- * meanwhile.
  */
 static void
 plan_by_place(void)
@@ -258,6 +255,49 @@ plan_by_place(void)
 								 GUC_ACTION_SAVE, true, 0, false);
 }
 
+/* The slice's predicate with its bounds as literals instead of parameters. */
+static char *
+literal_predicate(IloadSlice *slice)
+{
+	IloadKey   *key = slice->key;
+
+	if (slice->single)
+		return iload_key_condition(key, key->op_eq, slice->lower);
+	return psprintf("%s AND %s", iload_key_condition(key, key->op_ge, slice->lower),
+					iload_key_condition(key, key->op_lt, slice->upper));
+}
+
+/*
+ * Delete rows named by their place.  A statement without parameters has one plan,
+ * which is made here, with settings of our own, and found again when it is run,
+ * without them: so they do not reach what triggers plan meanwhile.
+ */
+static uint64
+delete_by_place(IloadRewrite *rewrite)
+{
+	char	   *text = psprintf("DELETE FROM %s AS t USING " DOOMED_NAME " AS d WHERE %s",
+								iload_slice_table(rewrite->slice),
+								doomed_predicate(rewrite, literal_predicate(rewrite->slice)));
+	SPIPlanPtr	plan = SPI_prepare(text, 0, NULL);
+	CachedPlan *cached;
+	int			nestlevel;
+	int			result;
+
+	if (plan == NULL)
+		elog(ERROR, "SPI_prepare failed: %s", SPI_result_code_string(SPI_result));
+	nestlevel = NewGUCNestLevel();
+	plan_by_place();
+	cached = SPI_plan_get_cached_plan(plan);
+	AtEOXact_GUC(true, nestlevel);
+	result = SPI_execute_snapshot(plan, NULL, NULL, InvalidSnapshot, InvalidSnapshot,
+								  false, false, 0);
+	if (result < 0)
+		elog(ERROR, "SPI_execute_snapshot failed: %s", SPI_result_code_string(result));
+	if (cached != NULL)
+		ReleaseCachedPlan(cached, NULL);
+	return result == SPI_OK_DELETE ? SPI_processed : 0;
+}
+
 /*
  * Delete the rows to delete; those named by their place are fetched by it.  Not
  * so under row security, where no condition of ours may come before those of the
@@ -266,18 +306,20 @@ plan_by_place(void)
 static void
 delete_doomed(IloadRewrite *rewrite)
 {
-	int			nestlevel = NewGUCNestLevel();
+	IloadSlice *slice = rewrite->slice;
 
 	if (rewrite->doomed != NULL &&
-		check_enable_rls(rewrite->slice->target, InvalidOid, true) != RLS_ENABLED)
-		plan_by_place();
-	rewrite->deleted = run_statement(rewrite->slice,
-									 psprintf("DELETE FROM %s AS t%s WHERE %s",
-											  iload_slice_table(rewrite->slice),
-											  rewrite->doomed != NULL ? " USING " DOOMED_NAME " AS d" : "",
-											  doomed_predicate(rewrite)),
-									 SPI_OK_DELETE);
-	AtEOXact_GUC(true, nestlevel);
+		check_enable_rls(slice->target, InvalidOid, true) != RLS_ENABLED)
+	{
+		rewrite->deleted = delete_by_place(rewrite);
+		return;
+	}
+	rewrite->deleted =
+		run_statement(slice,
+					  psprintf("DELETE FROM %s AS t%s WHERE %s", iload_slice_table(slice),
+							   rewrite->doomed != NULL ? " USING " DOOMED_NAME " AS d" : "",
+							   doomed_predicate(rewrite, iload_slice_predicate(slice, "t"))),
+					  SPI_OK_DELETE);
 }
 
 /*
