@@ -370,6 +370,13 @@ parts_to_date(int64 year, int month, int day, DateADT *date)
 	return true;
 }
 
+/* A value of an integer key, whatever its width. */
+int64
+iload_key_integer(const IloadKey *key, Datum value)
+{
+	return key->type == INT8OID ? DatumGetInt64(value) : DatumGetInt32(value);
+}
+
 /*
  * Is the value one that a day can have?  Always so for date and timestamps;
  * an integer must be a true yyyymmdd, text a true yyyy-mm-dd.  On true, and
@@ -380,7 +387,7 @@ iload_key_is_day(const IloadKey *key, Datum value, DateADT *date)
 {
 	if (key->kind == ILOAD_KEY_INTEGER)
 	{
-		int64		number = key->type == INT8OID ? DatumGetInt64(value) : DatumGetInt32(value);
+		int64		number = iload_key_integer(key, value);
 
 		if (number < 0)
 			return false;

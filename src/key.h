@@ -49,6 +49,7 @@ extern char *iload_key_literal(const IloadKey *key, Datum value);
 extern char *iload_key_condition(const IloadKey *key, const char *op, Datum value);
 extern int	iload_key_cmp(IloadKey *key, Datum a, Datum b);
 extern char *iload_operator_text(Oid operator);
+extern int64 iload_key_integer(const IloadKey *key, Datum value);
 extern bool iload_key_is_day(const IloadKey *key, Datum value, DateADT *date);
 
 #endif

@@ -77,12 +77,6 @@ day_of(const IloadKey *key, Datum value)
 	}
 }
 
-static int64
-integer_of(const IloadKey *key, Datum value)
-{
-	return key->type == INT8OID ? DatumGetInt64(value) : DatumGetInt32(value);
-}
-
 static uint32
 hash_of(const IloadKey *key, Datum value)
 {
@@ -134,7 +128,7 @@ units_of_days(IloadSlice *slice, uint32 *units)
 		Datum		value = iload_key_from_date(key, slice->date + i);
 
 		units[i] = key->kind == ILOAD_KEY_INTEGER ?
-			(uint32) integer_of(key, value) : hash_of(key, value);
+			(uint32) iload_key_integer(key, value) : hash_of(key, value);
 	}
 	return n;
 }
@@ -168,9 +162,9 @@ slice_units(IloadSlice *slice, uint32 *units)
 			if (slice->by_date)
 				return units_of_days(slice, units);
 			if (slice->single)
-				return unit_of_number(integer_of(key, slice->lower), units);
-			return units_of_span(integer_of(key, slice->lower),
-								 integer_of(key, slice->upper), units);
+				return unit_of_number(iload_key_integer(key, slice->lower), units);
+			return units_of_span(iload_key_integer(key, slice->lower),
+								 iload_key_integer(key, slice->upper), units);
 		case ILOAD_KEY_TEXT:
 			if (slice->by_date)
 				return units_of_days(slice, units);

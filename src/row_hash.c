@@ -309,8 +309,8 @@ columns_are_canonical(const IloadRowHasher *hasher, HeapTupleHeader header)
  * Returns false, and leaves "hash" alone, where the tuple is not in canonical
  * form.
  */
-bool
-iload_row_hash_fast(IloadRowHasher *hasher, HeapTuple tuple, IloadRowHash *hash)
+static bool
+hash_in_place(IloadRowHasher *hasher, HeapTuple tuple, IloadRowHash *hash)
 {
 	HeapTupleHeader header = tuple->t_data;
 
@@ -490,7 +490,7 @@ iload_row_hash_tuple(IloadRowHasher *hasher, HeapTuple tuple)
 {
 	IloadRowHash hash;
 
-	if (likely(iload_row_hash_fast(hasher, tuple, &hash)))
+	if (likely(hash_in_place(hasher, tuple, &hash)))
 		return hash;
 	heap_deform_tuple(tuple, hasher->desc, hasher->deformed, hasher->deformed_null);
 	return iload_row_hash_values(hasher, hasher->deformed, hasher->deformed_null);

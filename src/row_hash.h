@@ -40,6 +40,5 @@ extern IloadRowHash iload_row_hash_tuple(IloadRowHasher *hasher, HeapTuple tuple
 extern IloadRowHash iload_row_hash_minimal(IloadRowHasher *hasher, MinimalTuple minimal);
 extern IloadRowHash iload_row_hash_values(IloadRowHasher *hasher,
 										  const Datum *values, const bool *isnull);
-extern bool iload_row_hash_fast(IloadRowHasher *hasher, HeapTuple tuple, IloadRowHash *hash);
 
 #endif

@@ -78,7 +78,7 @@ number_of_value(const IloadKey *key, Datum value, int64 *number)
 			*number = DatumGetTimestamp(value);
 			return !TIMESTAMP_NOT_FINITE(*number);
 		case ILOAD_KEY_INTEGER:
-			*number = key->type == INT8OID ? DatumGetInt64(value) : DatumGetInt32(value);
+			*number = iload_key_integer(key, value);
 			return true;
 		default:
 			return false;
