@@ -1,9 +1,9 @@
 /*
- * replace.h
+ * load.h
  *		One load: a slice of the target is made equal to a query's result.
  */
-#ifndef ILOAD_REPLACE_H
-#define ILOAD_REPLACE_H
+#ifndef ILOAD_LOAD_H
+#define ILOAD_LOAD_H
 
 #include "lock.h"
 
@@ -60,7 +60,8 @@ typedef struct IloadResult
 	TimestampTz finished;
 } IloadResult;
 
-extern IloadResult *iload_replace(Oid schema, Oid target, const IloadSliceArgs *args,
-								  const char *query, const IloadOptions *options);
+extern const char *iload_method_name(IloadMethod method);
+extern IloadResult *iload_load(Oid schema, Oid target, const IloadSliceArgs *args,
+							   const char *query, const IloadOptions *options);
 
 #endif

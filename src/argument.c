@@ -1,0 +1,77 @@
+/*
+ * argument.c
+ *		Arguments of SQL functions, as C values.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
+#include "nodes/value.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+#include "argument.h"
+
+/*
+ * The position of an option's value in a list of words that ends with NULL; of
+ * a null, that of the first one, which is the default.
+ */
+int
+iload_argument_word(const char *option, char *value, const char *const *words)
+{
+	StringInfoData list;
+
+	if (value == NULL)
+		return 0;
+	initStringInfo(&list);
+	for (int i = 0; words[i] != NULL; i++)
+	{
+		if (strcmp(value, words[i]) == 0)
+			return i;
+		appendStringInfo(&list, "%s\"%s\"", i > 0 ? ", " : "", words[i]);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid value for option \"%s\": \"%s\"", option, value),
+			 errhint("Valid values are %s.", list.data)));
+}
+
+/* A text argument, or NULL. */
+char *
+iload_argument_text(FunctionCallInfo fcinfo, int argno)
+{
+	return PG_ARGISNULL(argno) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(argno));
+}
+
+void
+iload_argument_require(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	if (PG_ARGISNULL(argno))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", name)));
+}
+
+/* A list of String nodes from a text[] argument. */
+List *
+iload_argument_names(FunctionCallInfo fcinfo, int argno)
+{
+	List	   *names = NIL;
+	Datum	   *elements;
+	bool	   *nulls;
+	int			n;
+
+	if (PG_ARGISNULL(argno))
+		return NIL;
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(argno), TEXTOID, -1, false, TYPALIGN_INT,
+					  &elements, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("ignore_columns must not contain nulls")));
+		names = lappend(names, makeString(TextDatumGetCString(elements[i])));
+	}
+	return names;
+}
