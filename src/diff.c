@@ -6,7 +6,9 @@
  * the stored rows, each with its place in the table, are sorted and merged as
  * two multisets.  What only the first has is inserted, what only the second has
  * is deleted.  128-bit hashes that are equal count as equal rows.  Rows in parts
- * of the hash space where the sketch found no difference are left out.
+ * of the hash space where the sketch found no difference are left out; if they
+ * are most rows, the others are copied, so that the spool need not be read
+ * again to insert a few.
  *
  * The server's tuplesort does it in memory where the hashes fit and in
  * temporary files where not; the parts share work_mem, so that memory stays
@@ -131,12 +133,16 @@ put_live_row(Oid leaf, ItemPointer tid, IloadRowHash hash, void *arg)
 		place_sort_put(input->places, input->slot, hash, leaf, encode_tid(tid));
 }
 
-/* Sort the hashes of the spool's rows, with the ordinal of each. */
+/*
+ * Sort the hashes of the spool's rows that may differ, with the ordinal of each
+ * in "candidates": a copy of just these rows, or the spool itself.
+ */
 static void
-sort_staged(IloadStage *stage, PlaceInput *input)
+sort_staged(IloadStage *stage, PlaceInput *input, Tuplestorestate *candidates)
 {
 	IloadRowHasher *hasher = iload_columns_hasher(stage->columns);
 	TupleTableSlot *row = MakeSingleTupleTableSlot(stage->columns->desc, &TTSOpsMinimalTuple);
+	bool		copy = candidates != stage->spool;
 	int64		ordinal = 0;
 
 	tuplestore_rescan(stage->spool);
@@ -145,12 +151,17 @@ sort_staged(IloadStage *stage, PlaceInput *input)
 		bool		should_free;
 		MinimalTuple minimal = ExecFetchSlotMinimalTuple(row, &should_free);
 		IloadRowHash hash;
+		bool		differs;
 
 		CHECK_FOR_INTERRUPTS();
 		hash = iload_row_hash_minimal(hasher, minimal);
-		if (iload_sketch_differs(input->sketch, hash))
+		differs = iload_sketch_differs(input->sketch, hash);
+		if (differs)
 			place_sort_put(input->places, input->slot, hash, InvalidOid, ordinal);
-		ordinal++;
+		if (differs && copy)
+			tuplestore_puttupleslot(candidates, row);
+		if (differs || !copy)
+			ordinal++;
 	}
 	ExecDropSingleTupleTableSlot(row);
 }
@@ -175,8 +186,9 @@ typedef struct Differences
 {
 	PlaceSort	doomed;			/* by leaf and place */
 	uint64		ndoomed;
-	Tuplesortstate *fresh;		/* ordinals */
+	Tuplesortstate *fresh;		/* ordinals in "candidates" */
 	uint64		nfresh;
+	Tuplestorestate *candidates;	/* see sort_staged */
 } Differences;
 
 static void
@@ -216,10 +228,12 @@ find_differences(IloadStage *stage, IloadLive *live, Snapshot snapshot, Differen
 	PlaceInput	input = {.sketch = stage->sketch};
 
 	iload_sketch_finish(stage->sketch);
+	found->candidates = iload_sketch_narrows(stage->sketch) ?
+		tuplestore_begin_heap(false, false, work_mem / 16) : stage->spool;
 	input.slot = MakeSingleTupleTableSlot(place_desc(), &TTSOpsVirtual);
 	place_sort_begin(&staged, COLUMN_HI, work_mem / 8);
 	input.places = &staged;
-	sort_staged(stage, &input);
+	sort_staged(stage, &input, found->candidates);
 	tuplesort_performsort(staged.sort);
 
 	place_sort_begin(&stored, COLUMN_HI, work_mem / 8);
@@ -258,53 +272,67 @@ collect_doomed(Differences *found)
 		values[1] = PointerGetDatum(&tid);
 		tuplestore_putvalues(store, desc, values, isnull);
 	}
-	place_sort_end(doomed);
 	return store;
 }
 
 /* Write the rows to insert, in the order in which the query gave them. */
 static Tuplestorestate *
-collect_fresh(Differences *found, IloadStage *stage)
+collect_fresh(Differences *found, TupleDesc desc)
 {
 	Tuplestorestate *store = tuplestore_begin_heap(false, false, work_mem / 16);
-	TupleTableSlot *row = MakeSingleTupleTableSlot(stage->columns->desc, &TTSOpsMinimalTuple);
+	TupleTableSlot *row = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	int64		ordinal = -1;
 	Datum		wanted;
 	bool		isnull;
 
 	tuplesort_performsort(found->fresh);
-	tuplestore_rescan(stage->spool);
+	tuplestore_rescan(found->candidates);
 	while (iload_tuplesort_getdatum(found->fresh, true, &wanted, &isnull))
 	{
 		while (ordinal < DatumGetInt64(wanted))
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (!tuplestore_gettupleslot(stage->spool, true, false, row))
+			if (!tuplestore_gettupleslot(found->candidates, true, false, row))
 				elog(ERROR, "spool ended before row " INT64_FORMAT, DatumGetInt64(wanted));
 			ordinal++;
 		}
 		tuplestore_puttupleslot(store, row);
 	}
 	ExecDropSingleTupleTableSlot(row);
-	tuplesort_end(found->fresh);
 	return store;
 }
 
 /*
  * Find what differs between the staged rows and the slice as "snapshot" sees
  * it, and write just that.
+ *
+ * Where nothing is the same, the stored rows are not named one by one, if no
+ * others can be in the slice by then, and the rows to insert are the spool.
  */
 void
 iload_diff_apply(IloadStage *stage, IloadLive *live, Snapshot snapshot, IloadRewrite *rewrite)
 {
 	Differences found;
+	bool		all_fresh,
+				all_doomed;
 
 	find_differences(stage, live, snapshot, &found);
+	all_fresh = found.nfresh == rewrite->nfresh;
+	all_doomed = found.ndoomed == rewrite->ndoomed && live->direct;
 	rewrite->ndoomed = found.ndoomed;
 	rewrite->nfresh = found.nfresh;
-	rewrite->doomed = collect_doomed(&found);
-	rewrite->fresh = collect_fresh(&found, stage);
+	if (!all_doomed)
+		rewrite->doomed = collect_doomed(&found);
+	if (!all_fresh)
+		rewrite->fresh = collect_fresh(&found, stage->columns->desc);
+	place_sort_end(&found.doomed);
+	tuplesort_end(found.fresh);
+	if (found.candidates != stage->spool)
+		tuplestore_end(found.candidates);
+
 	iload_rewrite_apply(rewrite);
-	tuplestore_end(rewrite->doomed);
-	tuplestore_end(rewrite->fresh);
+	if (!all_doomed)
+		tuplestore_end(rewrite->doomed);
+	if (!all_fresh)
+		tuplestore_end(rewrite->fresh);
 }

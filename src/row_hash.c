@@ -65,7 +65,7 @@ typedef struct HashedColumn
 	AttrNumber	attnum;			/* in the tuple descriptor given */
 	CanonicalCheck check;
 	int16		attlen;
-	char		attalign;
+	uint8		alignby;		/* bytes */
 	Oid			type;			/* base type */
 	Oid			send;			/* where that is the canonical form */
 	IloadRecordHasher *records; /* of a composite type, or an array of one */
@@ -82,6 +82,8 @@ struct IloadRowHasher
 	HashedColumn *columns;
 	TupleDesc	canonical;		/* layout of the canonical image */
 	bool		same_layout;	/* a tuple of "desc" may be canonical */
+	int			first_checked;	/* columns before it need no check, */
+	Size		first_offset;	/* and without nulls it is here, unaligned */
 	int			last_checked;	/* columns behind it need no check */
 	MemoryContext scratch;
 	Datum	   *values;			/* of the canonical image */
@@ -118,12 +120,30 @@ is_built_of_composites(Oid type)
 	return is_composite(type);
 }
 
+static uint8
+alignment_bytes(char attalign)
+{
+	switch (attalign)
+	{
+		case TYPALIGN_CHAR:
+			return 1;
+		case TYPALIGN_SHORT:
+			return ALIGNOF_SHORT;
+		case TYPALIGN_INT:
+			return ALIGNOF_INT;
+		case TYPALIGN_DOUBLE:
+			return ALIGNOF_DOUBLE;
+	}
+	elog(ERROR, "unknown alignment \"%c\"", attalign);
+	return 0;
+}
+
 static void
 describe_column(HashedColumn *column, Form_pg_attribute att)
 {
 	column->attnum = att->attnum;
 	column->attlen = att->attlen;
-	column->attalign = att->attalign;
+	column->alignby = alignment_bytes(att->attalign);
 	column->type = getBaseType(att->atttypid);
 	column->check = CHECK_NOTHING;
 
@@ -165,6 +185,32 @@ describe_column(HashedColumn *column, Form_pg_attribute att)
 }
 
 /*
+ * Find the columns that need a check to see whether a tuple is canonical.  What
+ * comes before the first one has a fixed width unless it is null, so that it
+ * need not be walked over.
+ */
+static void
+find_checked_columns(IloadRowHasher *hasher)
+{
+	bool		fixed = true;
+
+	for (int i = 0; i < hasher->natts; i++)
+	{
+		HashedColumn *column = &hasher->columns[i];
+
+		if (column->check != CHECK_NOTHING)
+			hasher->last_checked = i + 1;
+		fixed = fixed && column->check == CHECK_NOTHING && column->attlen > 0;
+		if (fixed)
+		{
+			hasher->first_checked = i + 1;
+			hasher->first_offset = TYPEALIGN(column->alignby, hasher->first_offset) +
+				column->attlen;
+		}
+	}
+}
+
+/*
  * A hasher for rows of "desc", of which the columns "attnums" count, in that
  * order; they must not be dropped ones.  "desc" must outlive the hasher.
  */
@@ -198,8 +244,6 @@ iload_row_hasher_create(TupleDesc desc, int natts, const AttrNumber *attnums)
 		describe_column(column, att);
 		if (column->check >= CHECK_COMPOSITE || attnums[i] != i + 1)
 			hasher->same_layout = false;
-		if (column->check != CHECK_NOTHING)
-			hasher->last_checked = i + 1;
 
 		/* every varlena may have a short header, whatever its storage */
 		TupleDescCopyEntry(hasher->canonical, i + 1, desc, attnums[i]);
@@ -207,6 +251,7 @@ iload_row_hasher_create(TupleDesc desc, int natts, const AttrNumber *attnums)
 			TupleDescAttr(hasher->canonical, i)->attstorage = TYPSTORAGE_EXTENDED;
 		iload_attribute_changed(hasher->canonical, i);
 	}
+	find_checked_columns(hasher);
 	return hasher;
 }
 
@@ -280,23 +325,28 @@ column_is_canonical(const HashedColumn *column, const char *ptr)
 }
 
 /* Are the columns of a tuple, which has them all, stored in canonical form? */
-static bool
+static inline bool
 columns_are_canonical(const IloadRowHasher *hasher, HeapTupleHeader header)
 {
 	const char *data = (const char *) header + header->t_hoff;
 	const bits8 *bitmap = header->t_infomask & HEAP_HASNULL ? header->t_bits : NULL;
-	Size		off = 0;
+	Size		off = bitmap != NULL ? 0 : hasher->first_offset;
 
-	for (int i = 0; i < hasher->last_checked; i++)
+	for (int i = bitmap != NULL ? 0 : hasher->first_checked; i < hasher->last_checked; i++)
 	{
 		const HashedColumn *column = &hasher->columns[i];
 
 		if (bitmap != NULL && att_isnull(i, bitmap))
 			continue;
-		if (column->attlen == -1)
-			off = att_align_pointer(off, column->attalign, -1, data + off);
-		else
-			off = att_align_nominal(off, column->attalign);
+
+		/* most varlenas: a short header lies unaligned and is canonical */
+		if (column->check == CHECK_VARLENA && VARATT_IS_SHORT(data + off))
+		{
+			off += VARSIZE_SHORT(data + off);
+			continue;
+		}
+		if (column->attlen != -1 || !VARATT_NOT_PAD_BYTE(data + off))
+			off = TYPEALIGN(column->alignby, off);
 		if (!column_is_canonical(column, data + off))
 			return false;
 		off = att_addlength_pointer(off, column->attlen, data + off);

@@ -11,6 +11,16 @@
 /* Part of every stored fingerprint; a change of any rule here changes it. */
 #define ILOAD_ROW_HASH_VERSION	1
 
+/*
+ * Rows and what is counted by their hashes lie all over memory.  Ask for what is
+ * needed a little later, so as not to wait for it then; any address will do.
+ */
+#ifdef __GNUC__
+#define iload_prefetch(address) __builtin_prefetch(address)
+#else
+#define iload_prefetch(address) ((void) (address))
+#endif
+
 typedef struct IloadRowHash
 {
 	uint64		lo;

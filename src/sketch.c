@@ -2,16 +2,18 @@
  * sketch.c
  *		The sketch: in which parts of the hash space two multisets differ.
  *
- * The hash space is cut into buckets.  The hashes of the staged rows are added
- * to their buckets, modulo 2^128, and those of the stored rows subtracted.  A
- * bucket that comes to zero holds the same rows on both sides, as two equal
- * fingerprints do, so a search for differences may pass over it.  Where few rows
- * have changed, that leaves little to sort.
+ * The hash space is cut into buckets by the upper half of the hash.  The lower
+ * halves of the staged rows are added to their buckets, modulo 2^64, and those
+ * of the stored rows subtracted.  A bucket that comes to zero holds the same
+ * rows on both sides, as two equal fingerprints do, so a search for differences
+ * may pass over it.  Where few rows have changed, that leaves little to sort.
  *
  * The sketch is filled while rows are staged and compared, which costs less
  * than reading them once more.  It has a fixed size, taken only when there are
  * rows enough to gain from it: the first staged hashes are kept in a list until
- * then.
+ * then.  More buckets would leave less to sort, but each row would wait for its
+ * bucket, which is anywhere in memory.  When all rows have come, a bit for each
+ * bucket is all that is left, few enough to stay in the processor's cache.
  */
 #include "postgres.h"
 
@@ -23,23 +25,18 @@
 
 /* staged rows below which everything is sorted */
 #define MAX_PENDING		4096
-#define MAX_SKETCH_SIZE ((Size) 16 * 1024 * 1024)
+#define MAX_SKETCH_SIZE ((Size) 4 * 1024 * 1024)
 
 /*
  * A bucket is rarely in the processor's cache.  It is asked for when a change
  * of it is known, and changed so many changes later.
  */
 #define CHANGES_AHEAD	16
-#ifdef __GNUC__
-#define prefetch(address) __builtin_prefetch(address, 1)
-#else
-#define prefetch(address) ((void) 0)
-#endif
 
 typedef struct BucketChange
 {
-	IloadRowHash *bucket;
-	IloadRowHash summand;
+	uint64	   *bucket;
+	uint64		summand;
 } BucketChange;
 
 struct IloadSketch
@@ -48,9 +45,11 @@ struct IloadSketch
 	int			npending;
 	IloadRowHash pending[MAX_PENDING];
 	uint64		mask;			/* number of buckets less one */
-	IloadRowHash *buckets;		/* NULL until there are rows enough */
+	uint64	   *buckets;		/* NULL until there are rows enough */
 	uint32		nchanges;		/* so far; the last ones are not yet made */
 	BucketChange ahead[CHANGES_AHEAD];
+	uint64	   *differing;		/* a bit for each bucket, in their place */
+	uint64		ndiffering;
 };
 
 /* An empty sketch in the current context. */
@@ -65,38 +64,28 @@ iload_sketch_create(void)
 	sketch->buckets = NULL;
 	sketch->nchanges = 0;
 	memset(sketch->ahead, 0, sizeof(sketch->ahead));
+	sketch->differing = NULL;
+	sketch->ndiffering = 0;
 	return sketch;
-}
-
-static inline IloadRowHash *
-bucket_of(const IloadSketch *sketch, IloadRowHash hash)
-{
-	return &sketch->buckets[hash.hi & sketch->mask];
 }
 
 static inline void
 make_change(const BucketChange *change)
 {
-	IloadRowHash *bucket = change->bucket;
-	uint64		lo;
-
-	if (bucket == NULL)
-		return;
-	lo = bucket->lo + change->summand.lo;
-	bucket->hi += change->summand.hi + (lo < bucket->lo);
-	bucket->lo = lo;
+	if (change->bucket != NULL)
+		*change->bucket += change->summand;
 }
 
-/* Add a summand to a bucket, some changes from now. */
+/* Add a summand to the bucket of a hash, some changes from now. */
 static inline void
-change_bucket(IloadSketch *sketch, IloadRowHash *bucket, IloadRowHash summand)
+change_bucket(IloadSketch *sketch, IloadRowHash hash, uint64 summand)
 {
 	BucketChange *change = &sketch->ahead[sketch->nchanges++ % CHANGES_AHEAD];
 
 	make_change(change);
-	change->bucket = bucket;
+	change->bucket = &sketch->buckets[hash.hi & sketch->mask];
 	change->summand = summand;
-	prefetch(bucket);
+	iload_prefetch(change->bucket);
 }
 
 /* Take the buckets, within work_mem, and move the pending hashes there. */
@@ -104,13 +93,12 @@ static void
 start_buckets(IloadSketch *sketch)
 {
 	Size		size = Min((Size) work_mem * 1024, MAX_SKETCH_SIZE);
-	uint64		n = pg_prevpower2_size_t(size / sizeof(IloadRowHash));
+	uint64		n = pg_prevpower2_size_t(size / sizeof(uint64));
 
 	sketch->mask = n - 1;
-	sketch->buckets = MemoryContextAllocExtended(sketch->context, n * sizeof(IloadRowHash),
-												 MCXT_ALLOC_ZERO);
+	sketch->buckets = MemoryContextAllocZero(sketch->context, n * sizeof(uint64));
 	for (int i = 0; i < sketch->npending; i++)
-		change_bucket(sketch, bucket_of(sketch, sketch->pending[i]), sketch->pending[i]);
+		change_bucket(sketch, sketch->pending[i], sketch->pending[i].lo);
 }
 
 /* Add a staged row.  All of them come before the first stored one. */
@@ -126,41 +114,56 @@ iload_sketch_add(IloadSketch *sketch, IloadRowHash hash)
 		}
 		start_buckets(sketch);
 	}
-	change_bucket(sketch, bucket_of(sketch, hash), hash);
+	change_bucket(sketch, hash, hash.lo);
 }
 
 /* Subtract a stored row. */
 void
 iload_sketch_subtract(IloadSketch *sketch, IloadRowHash hash)
 {
-	IloadRowHash negative;
-
-	if (sketch->buckets == NULL)
-		return;
-	negative.lo = -hash.lo;
-	negative.hi = -hash.hi - (hash.lo != 0);
-	change_bucket(sketch, bucket_of(sketch, hash), negative);
+	if (sketch->buckets != NULL)
+		change_bucket(sketch, hash, -hash.lo);
 }
 
-/* Make the changes that are still ahead; before the sketch is asked. */
+/*
+ * All rows have come: from now on the sketch can be asked.  Each bucket becomes a
+ * bit, where the buckets were.
+ */
 void
 iload_sketch_finish(IloadSketch *sketch)
 {
+	uint64	   *buckets = sketch->buckets;
+
+	if (buckets == NULL)
+		return;
 	for (int i = 0; i < CHANGES_AHEAD; i++)
-	{
 		make_change(&sketch->ahead[i]);
-		sketch->ahead[i].bucket = NULL;
+	for (uint64 i = 0; i <= sketch->mask; i += 64)
+	{
+		uint64		bits = 0;
+
+		for (int j = 0; j < 64; j++)
+			bits |= (uint64) (buckets[i + j] != 0) << j;
+		buckets[i / 64] = bits;
 	}
+	sketch->buckets = NULL;
+	sketch->differing = repalloc(buckets, (sketch->mask + 1) / BITS_PER_BYTE);
+	sketch->ndiffering = pg_popcount((char *) sketch->differing,
+									 (sketch->mask + 1) / BITS_PER_BYTE);
 }
 
 /* May rows with this hash be more on one side than on the other? */
 bool
 iload_sketch_differs(const IloadSketch *sketch, IloadRowHash hash)
 {
-	IloadRowHash *bucket;
+	uint64		n = hash.hi & sketch->mask;
 
-	if (sketch->buckets == NULL)
-		return true;
-	bucket = bucket_of(sketch, hash);
-	return bucket->lo != 0 || bucket->hi != 0;
+	return sketch->differing == NULL || (sketch->differing[n / 64] >> (n % 64) & 1) != 0;
+}
+
+/* Does the sketch tell most rows to be the same on both sides? */
+bool
+iload_sketch_narrows(const IloadSketch *sketch)
+{
+	return sketch->differing != NULL && sketch->ndiffering <= sketch->mask / 4;
 }

@@ -14,5 +14,6 @@ extern void iload_sketch_add(IloadSketch *sketch, IloadRowHash hash);
 extern void iload_sketch_subtract(IloadSketch *sketch, IloadRowHash hash);
 extern void iload_sketch_finish(IloadSketch *sketch);
 extern bool iload_sketch_differs(const IloadSketch *sketch, IloadRowHash hash);
+extern bool iload_sketch_narrows(const IloadSketch *sketch);
 
 #endif

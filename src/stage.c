@@ -326,9 +326,10 @@ typedef struct StageRun
 	Relation	target;
 	IloadSlice *slice;
 	int			key;			/* position of the key column, from 0 */
+	Datum		first_key;		/* surely in the slice */
 	IloadRowHasher *hasher;
-	TupleTableSlot *row;		/* a row, out-of-line values fetched */
-	TupleTableSlot *stored;		/* the same as it goes into the spool */
+	TupleDesc	desc;			/* of the last slot that had a tuple */
+	bool		same_layout;	/* tuples of "desc" can be spooled */
 	MemoryContext row_context;
 } StageRun;
 
@@ -359,20 +360,78 @@ stray_row(StageRun *run, Datum value, bool isnull)
 			 errtablecol(run->target, slice->key->attnum)));
 }
 
-/* Fetch out-of-line values: the rows that own them may be replaced. */
-static void
+/*
+ * The values in the slot, out-of-line ones fetched: the rows that own them may
+ * be replaced.
+ */
+static Datum *
 fetch_external(TupleTableSlot *slot)
 {
 	TupleDesc	desc = slot->tts_tupleDescriptor;
+	Datum	   *values = slot->tts_values;
 
 	for (int i = 0; i < desc->natts; i++)
 	{
-		if (!slot->tts_isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
-			VARATT_IS_EXTERNAL(DatumGetPointer(slot->tts_values[i])))
-			slot->tts_values[i] =
-				PointerGetDatum(detoast_external_attr((struct varlena *)
-													  DatumGetPointer(slot->tts_values[i])));
+		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
+			!VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			continue;
+		if (values == slot->tts_values)
+		{
+			values = palloc(desc->natts * sizeof(Datum));
+			memcpy(values, slot->tts_values, desc->natts * sizeof(Datum));
+		}
+		values[i] = PointerGetDatum(detoast_external_attr((struct varlena *)
+														  DatumGetPointer(values[i])));
 	}
+	return values;
+}
+
+/* Has a tuple of "desc" the loaded columns, in the form of the spool? */
+static bool
+has_spool_layout(const StageRun *run, TupleDesc desc)
+{
+	TupleDesc	spool = run->stage->columns->desc;
+
+	if (desc->natts != spool->natts)
+		return false;
+	for (int i = 0; i < spool->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		Form_pg_attribute other = TupleDescAttr(spool, i);
+
+		if (att->attisdropped || att->attlen != other->attlen ||
+			att->attalign != other->attalign)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The tuple that lies in the slot, if it can go into the spool as it is: one
+ * that was read from a table or a sort, with nothing computed from it.  Else
+ * NULL.
+ */
+static HeapTuple
+tuple_in_slot(StageRun *run, TupleTableSlot *slot)
+{
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	HeapTuple	tuple = NULL;
+
+	if (TTS_IS_BUFFERTUPLE(slot) || TTS_IS_HEAPTUPLE(slot))
+		tuple = ((HeapTupleTableSlot *) slot)->tuple;
+	else if (TTS_IS_MINIMALTUPLE(slot) && ((MinimalTupleTableSlot *) slot)->mintuple != NULL)
+		tuple = ((MinimalTupleTableSlot *) slot)->tuple;
+	if (tuple == NULL || HeapTupleHasExternal(tuple) ||
+		HeapTupleHeaderGetNatts(tuple->t_data) != desc->natts)
+		return NULL;
+
+	/* the slots of an Append take turns; all of them outlive the run */
+	if (desc != run->desc)
+	{
+		run->desc = desc;
+		run->same_layout = has_spool_layout(run, desc);
+	}
+	return run->same_layout ? tuple : NULL;
 }
 
 /* One row of the query: check it, hash it, spool it. */
@@ -381,31 +440,28 @@ stage_row(TupleTableSlot *slot, void *arg)
 {
 	StageRun   *run = arg;
 	MemoryContext old;
-	MinimalTuple minimal;
+	Datum		key;
+	bool		isnull;
+	HeapTuple	tuple;
 	IloadRowHash hash;
-	bool		should_free;
 
 	MemoryContextReset(run->row_context);
 	old = MemoryContextSwitchTo(run->row_context);
-	slot_getallattrs(slot);
-	if (slot->tts_isnull[run->key] ||
-		!iload_slice_contains(run->slice, slot->tts_values[run->key]))
-		stray_row(run, slot->tts_values[run->key], slot->tts_isnull[run->key]);
+	key = slot_getattr(slot, run->key + 1, &isnull);
+	if (isnull || (key != run->first_key && !iload_slice_contains(run->slice, key)))
+		stray_row(run, key, isnull);
 
-	ExecClearTuple(run->row);
-	memcpy(run->row->tts_values, slot->tts_values,
-		   run->row->tts_tupleDescriptor->natts * sizeof(Datum));
-	memcpy(run->row->tts_isnull, slot->tts_isnull,
-		   run->row->tts_tupleDescriptor->natts * sizeof(bool));
-	ExecStoreVirtualTuple(run->row);
-	fetch_external(run->row);
-
-	minimal = ExecFetchSlotMinimalTuple(run->row, &should_free);
-	ExecStoreMinimalTuple(minimal, run->stored, false);
-	hash = iload_row_hash_minimal(run->hasher, minimal);
+	tuple = tuple_in_slot(run, slot);
+	if (tuple == NULL)
+	{
+		slot_getallattrs(slot);
+		tuple = heap_form_tuple(run->stage->columns->desc, fetch_external(slot),
+								slot->tts_isnull);
+	}
+	hash = iload_row_hash_tuple(run->hasher, tuple);
 	iload_fingerprint_add(&run->stage->fingerprint, hash);
 	iload_sketch_add(run->stage->sketch, hash);
-	tuplestore_puttupleslot(run->stage->spool, run->stored);
+	tuplestore_puttuple(run->stage->spool, tuple);
 	MemoryContextSwitchTo(old);
 }
 
@@ -440,16 +496,13 @@ iload_stage_run(Relation target, IloadSlice *slice, IloadColumns *columns,
 	stage->sketch = iload_sketch_create();
 	stage->spool = tuplestore_begin_heap(false, false, work_mem / 2);
 	run.key = key_position(columns, slice);
+	run.first_key = slice->lower;
 	run.hasher = iload_columns_hasher(columns);
-	run.row = MakeSingleTupleTableSlot(columns->desc, &TTSOpsVirtual);
-	run.stored = MakeSingleTupleTableSlot(columns->desc, &TTSOpsMinimalTuple);
 	run.row_context = AllocSetContextCreate(CurrentMemoryContext,
 											"idempotent_load staged row",
 											ALLOCSET_DEFAULT_SIZES);
 	(void) iload_query_run(tree, query, iload_slice_params(slice), NULL, snapshot,
 						   stage_row, &run);
-	ExecDropSingleTupleTableSlot(run.stored);
-	ExecDropSingleTupleTableSlot(run.row);
 	MemoryContextDelete(run.row_context);
 	return stage;
 }
