@@ -33,7 +33,11 @@ REGRESS = \
 	stray \
 	on_empty_audit \
 	methods \
+	swap \
+	swap_gate \
+	statistics \
 	fingerprint \
+	slice_fingerprint \
 	history \
 	privileges
 ISOLATION = \
@@ -47,7 +51,12 @@ ISOLATION = \
 	append \
 	readers \
 	writer \
-	prepared
+	prepared \
+	swap_readers \
+	swap_patience \
+	swap_loads \
+	swap_undo \
+	progress
 ISOLATION_OPTS = --inputdir=test/isolation
 
 # prove fails if it is given no file.

@@ -54,7 +54,7 @@ COMMENT ON COLUMN load_history.run_id IS
 COMMENT ON COLUMN load_history.query_hash IS
 'digest of the text of the query';
 COMMENT ON COLUMN load_history.method IS
-'how the slice was brought to the result: none, diff or delete';
+'how the slice was brought to the result: none, swap, diff or delete';
 COMMENT ON COLUMN load_history.rows IS
 'rows that the query returned; where on_empty kept the slice, rows that it has';
 COMMENT ON COLUMN load_history.rows_before IS
@@ -140,6 +140,80 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION replace_slice(pg_catalog.regclass, text, text, text, text, text, text, text, text, text, boolean, text[], text) IS
 'make the rows from lower up to, not including, upper equal to the result of a query';
+
+--
+-- Fingerprint of a slice
+--
+
+CREATE FUNCTION partition_fingerprint(
+	target pg_catalog.regclass,
+	date date,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT '1 day',
+	timezone text DEFAULT NULL,
+	ignore_columns text[] DEFAULT NULL
+) RETURNS text
+AS 'MODULE_PATHNAME', 'iload_partition_fingerprint'
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION partition_fingerprint(pg_catalog.regclass, date, text, interval, text, text[]) IS
+'fingerprint of a day (or other period) of a table as it is now, to compare with load_history';
+
+CREATE FUNCTION slice_fingerprint(
+	target pg_catalog.regclass,
+	lower text,
+	upper text,
+	date_column text DEFAULT NULL,
+	timezone text DEFAULT NULL,
+	ignore_columns text[] DEFAULT NULL
+) RETURNS text
+AS 'MODULE_PATHNAME', 'iload_slice_fingerprint'
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION slice_fingerprint(pg_catalog.regclass, text, text, text, text, text[]) IS
+'fingerprint of the rows from lower up to, not including, upper, to compare with load_history';
+
+--
+-- Progress
+--
+
+CREATE FUNCTION progress_loads(
+	OUT pid integer,
+	OUT datid oid,
+	OUT relid oid,
+	OUT phase text,
+	OUT rows_done bigint,
+	OUT rows_total bigint
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'iload_progress_loads'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION progress_loads() IS
+'loads that are running; use the view pg_stat_progress_load';
+
+CREATE VIEW pg_stat_progress_load AS
+SELECT p.pid, p.datid, d.datname, p.relid, p.phase, p.rows_done, p.rows_total
+FROM progress_loads() AS p
+LEFT JOIN pg_catalog.pg_database AS d ON d.oid OPERATOR(pg_catalog.=) p.datid;
+
+COMMENT ON VIEW pg_stat_progress_load IS
+'one row for each session that is running a load';
+COMMENT ON COLUMN pg_stat_progress_load.pid IS
+'process ID of the session';
+COMMENT ON COLUMN pg_stat_progress_load.datid IS
+'OID of the database that it is connected to';
+COMMENT ON COLUMN pg_stat_progress_load.datname IS
+'name of that database';
+COMMENT ON COLUMN pg_stat_progress_load.relid IS
+'OID of the table being loaded';
+COMMENT ON COLUMN pg_stat_progress_load.phase IS
+'what the load is doing';
+COMMENT ON COLUMN pg_stat_progress_load.rows_done IS
+'rows that it has done in this phase, a little behind';
+COMMENT ON COLUMN pg_stat_progress_load.rows_total IS
+'rows that this phase is about; null where that is not known';
+
+GRANT SELECT ON pg_stat_progress_load TO PUBLIC;
 
 --
 -- Fingerprint

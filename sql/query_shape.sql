@@ -95,7 +95,7 @@ SELECT replace_partition('t', '2024-01-01', 'SELECT $1 AS d', ignore_columns => 
 SELECT replace_partition('t', '2024-01-01', 'SELECT $1 AS d', date_column => 'x');
 SELECT replace_partition('t', '2024-01-01', 'SELECT $1 AS d', date_column => 'D');
 SELECT replace_partition('t', '2024-01-01', 'SELECT $1 AS d', date_column => 'ctid');
-SELECT replace_slice('t', '1', '2', 'SELECT 1 AS n', date_column => 'n', method => 'swap');
+SELECT replace_slice('t', '1', '2', 'SELECT 1 AS n', date_column => 'n', method => 'merge');
 
 -- null where a value is needed; elsewhere it is the default
 SELECT replace_partition(NULL, '2024-01-01', 'SELECT $1 AS d');

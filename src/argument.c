@@ -75,3 +75,14 @@ iload_argument_names(FunctionCallInfo fcinfo, int argno)
 	}
 	return names;
 }
+
+/* A period, which is a day where the argument is null. */
+Interval *
+iload_argument_period(FunctionCallInfo fcinfo, int argno)
+{
+	if (!PG_ARGISNULL(argno))
+		return PG_GETARG_INTERVAL_P(argno);
+	return DatumGetIntervalP(DirectFunctionCall3(interval_in, CStringGetDatum("1 day"),
+												 ObjectIdGetDatum(InvalidOid),
+												 Int32GetDatum(-1)));
+}

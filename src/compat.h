@@ -12,7 +12,9 @@
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "storage/lock.h"
 #include "utils/acl.h"
+#include "utils/backend_status.h"
 #include "utils/tuplesort.h"
 
 #if PG_VERSION_NUM < 150000
@@ -38,6 +40,32 @@ iload_tuplesort_getdatum(Tuplesortstate *state, bool forward, Datum *val, bool *
 	return tuplesort_getdatum(state, forward, false, val, isnull, NULL);
 #else
 	return tuplesort_getdatum(state, forward, val, isnull, NULL);
+#endif
+}
+
+/* 17 names backends by their place in the proc array (024c521117, ab355e3a88). */
+static inline VirtualTransactionId
+iload_lock_vxid(const LockInstanceData *lock)
+{
+#if PG_VERSION_NUM >= 170000
+	return lock->vxid;
+#else
+	VirtualTransactionId vxid;
+
+	vxid.backendId = lock->backend;
+	vxid.localTransactionId = lock->lxid;
+	return vxid;
+#endif
+}
+
+/* 16 renamed the function, as its argument is no backend ID (d7e39d72ca). */
+static inline LocalPgBackendStatus *
+iload_pgstat_get_local_beentry_by_index(int idx)
+{
+#if PG_VERSION_NUM >= 160000
+	return pgstat_get_local_beentry_by_index(idx);
+#else
+	return pgstat_fetch_stat_local_beentry(idx);
 #endif
 }
 

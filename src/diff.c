@@ -24,6 +24,7 @@
 
 #include "compat.h"
 #include "diff.h"
+#include "progress.h"
 
 /* Columns of a sort: the hash, then where the row lies. */
 typedef enum PlaceColumn
@@ -227,7 +228,6 @@ find_differences(IloadStage *stage, IloadLive *live, Snapshot snapshot, Differen
 				stored;
 	PlaceInput	input = {.sketch = stage->sketch};
 
-	iload_sketch_finish(stage->sketch);
 	found->candidates = iload_sketch_narrows(stage->sketch) ?
 		tuplestore_begin_heap(false, false, work_mem / 16) : stage->spool;
 	input.slot = MakeSingleTupleTableSlot(place_desc(), &TTSOpsVirtual);
@@ -316,6 +316,7 @@ iload_diff_apply(IloadStage *stage, IloadLive *live, Snapshot snapshot, IloadRew
 	bool		all_fresh,
 				all_doomed;
 
+	iload_progress_phase(live->slice->target, ILOAD_PHASE_SEARCHING, 0);
 	find_differences(stage, live, snapshot, &found);
 	all_fresh = found.nfresh == rewrite->nfresh;
 	all_doomed = found.ndoomed == rewrite->ndoomed && live->direct;

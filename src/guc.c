@@ -4,10 +4,17 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "utils/guc.h"
 
 #include "guc.h"
 
+bool		iload_auto_analyze = true;
+double		iload_delete_threshold = 0.7;
+int			iload_swap_min_size = 128;
+int			iload_swap_patience = 5000;
+double		iload_swap_threshold = 0.1;
 char	   *iload_wait_point_name = NULL;
 
 /*
@@ -17,6 +24,51 @@ char	   *iload_wait_point_name = NULL;
 void
 iload_guc_init(void)
 {
+	DefineCustomBoolVariable("idempotent_load.auto_analyze",
+							 "Lets a load gather planner statistics of the partitions that it changed.",
+							 "It does so where autovacuum would, before the load commits.",
+							 &iload_auto_analyze,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomRealVariable("idempotent_load.delete_threshold",
+							 "Share of changed rows from which method auto prefers delete to diff.",
+							 NULL,
+							 &iload_delete_threshold,
+							 0.7, 0.0, 1.0,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idempotent_load.swap_min_size",
+							"Size of what has changed from which method auto may swap.",
+							"It comes on top of swap_threshold, and is the least size for delete.",
+							&iload_swap_min_size,
+							128, 0, MAX_KILOBYTES,
+							PGC_USERSET,
+							GUC_UNIT_KB,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idempotent_load.swap_patience",
+							"Time that a swap waits for older snapshots and for its locks.",
+							"After it method auto takes another method, and swap fails.",
+							&iload_swap_patience,
+							5000, 0, INT_MAX,
+							PGC_USERSET,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomRealVariable("idempotent_load.swap_threshold",
+							 "Share of changed rows from which method auto may swap.",
+							 "It comes on top of swap_min_size.",
+							 &iload_swap_threshold,
+							 0.1, 0.0, 1.0,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
 	DefineCustomStringVariable("idempotent_load.wait_point",
 							   "Names the step of a load at which this session waits for an advisory lock.",
 							   "For tests. The lock is (hashtext('idempotent_load'), hashtext(name)).",

@@ -5,6 +5,21 @@
 #ifndef ILOAD_GUC_H
 #define ILOAD_GUC_H
 
+/* may loads ANALYZE the leaves that they changed? */
+extern bool iload_auto_analyze;
+
+/* share of changed rows from which auto takes delete instead of diff */
+extern double iload_delete_threshold;
+
+/* kilobytes that a swap costs, whatever has changed */
+extern int	iload_swap_min_size;
+
+/* milliseconds that a swap waits for older snapshots and for locks */
+extern int	iload_swap_patience;
+
+/* share of changed rows that it costs besides */
+extern double iload_swap_threshold;
+
 /* name of the wait point at which this session stops, or "" */
 extern char *iload_wait_point_name;
 

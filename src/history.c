@@ -4,7 +4,7 @@
  *
  * The table belongs to the extension's owner, and nobody else may write it.
  * Here is the one place where that owner's rights are taken on, for one INSERT
- * whose text is ours and depends on no search_path.
+ * and one SELECT whose text is ours and depends on no search_path.
  */
 #include "postgres.h"
 
@@ -97,6 +97,56 @@ history_owner(Oid schema)
 	return owner;
 }
 
+/* Take on the rights of the table's owner; the caller gives them back. */
+static void
+become_owner(Oid schema, Oid *user, int *context)
+{
+	GetUserIdAndSecContext(user, context);
+	SetUserIdAndSecContext(history_owner(schema), *context | SECURITY_LOCAL_USERID_CHANGE);
+}
+
+/* The table's name in SQL text. */
+static char *
+history_table(Oid schema)
+{
+	return quote_qualified_identifier(get_namespace_name(schema), HISTORY_TABLE);
+}
+
+/*
+ * Was the last load of the slice one by this very query?  "schema" is the
+ * extension's.
+ */
+bool
+iload_history_repeats(Oid schema, const IloadSlice *slice, const char *query)
+{
+	HistoryValues values = {0};
+	Oid			user;
+	int			context;
+	bool		repeats;
+	bool		isnull;
+
+	SPI_connect();
+	add_value(&values, REGCLASSOID, ObjectIdGetDatum(slice->target), false);
+	add_text(&values, slice->lower_text);
+	add_text(&values, slice->upper_text);
+	add_text(&values, iload_text_digest(query));
+	become_owner(schema, &user, &context);
+	if (SPI_execute_with_args(psprintf("SELECT query_hash OPERATOR(pg_catalog.=) $4 FROM %s"
+									   " WHERE target OPERATOR(pg_catalog.=) $1"
+									   " AND lower_bound OPERATOR(pg_catalog.=) $2"
+									   " AND (upper_bound OPERATOR(pg_catalog.=) $3"
+									   " OR upper_bound IS NULL AND $3 IS NULL)"
+									   " ORDER BY id DESC LIMIT 1", history_table(schema)),
+							  values.n, values.types, values.values, values.nulls,
+							  true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read table \"%s\"", HISTORY_TABLE);
+	SetUserIdAndSecContext(user, context);
+	repeats = SPI_processed == 1 &&
+		DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+	return repeats;
+}
+
 /* Record a load.  "schema" is the extension's. */
 void
 iload_history_insert(Oid schema, const IloadHistoryRow *row)
@@ -109,10 +159,9 @@ iload_history_insert(Oid schema, const IloadHistoryRow *row)
 	SPI_connect();
 	fill_values(&values, row);
 	text = psprintf("INSERT INTO %s (" HISTORY_COLUMNS ") VALUES (" HISTORY_PARAMETERS ")",
-					quote_qualified_identifier(get_namespace_name(schema), HISTORY_TABLE));
+					history_table(schema));
 
-	GetUserIdAndSecContext(&user, &context);
-	SetUserIdAndSecContext(history_owner(schema), context | SECURITY_LOCAL_USERID_CHANGE);
+	become_owner(schema, &user, &context);
 	if (SPI_execute_with_args(text, values.n, values.types, values.values, values.nulls,
 							  false, 0) != SPI_OK_INSERT)
 		elog(ERROR, "could not insert into table \"%s\"", HISTORY_TABLE);

@@ -23,6 +23,7 @@ typedef struct IloadHistoryRow
 	TimestampTz finished;
 } IloadHistoryRow;
 
+extern bool iload_history_repeats(Oid schema, const IloadSlice *slice, const char *query);
 extern void iload_history_insert(Oid schema, const IloadHistoryRow *row);
 
 #endif

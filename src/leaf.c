@@ -14,8 +14,10 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -24,11 +26,14 @@
 #include "optimizer/optimizer.h"
 #include "partitioning/partbounds.h"
 #include "partitioning/partdesc.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 #include "leaf.h"
@@ -70,7 +75,8 @@ walk_child(IloadLeaves *leaves, PartitionDesc desc, int index, IloadSlice *slice
 		return;
 	}
 	/* where it has been dropped meanwhile, the search is repeated */
-	child = try_table_open(desc->oids[index], RowExclusiveLock);
+	child = try_table_open(desc->oids[index], leaves->use == ILOAD_LEAVES_READ ?
+						   AccessShareLock : RowExclusiveLock);
 	if (child == NULL)
 		return;
 	walk(leaves, child, slice, reach);
@@ -408,12 +414,13 @@ target_is_exact(Relation target, IloadSlice *slice)
 }
 
 static IloadLeaves *
-collect(Relation target, IloadSlice *slice)
+collect(Relation target, IloadSlice *slice, IloadLeavesUse use)
 {
 	IloadLeaves *leaves = palloc0(sizeof(IloadLeaves));
 	Reach		reach = {.lower = slice->lower,.upper = slice->upper};
 	ListCell   *lc;
 
+	leaves->use = use;
 	if (target->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		walk(leaves, target, slice, reach);
 	else
@@ -457,7 +464,7 @@ same_leaves(IloadLeaves *a, IloadLeaves *b)
  * for each other for ever.
  */
 static bool
-lock_parents_of_gaps(IloadLeaves *leaves, IloadGapsPlan plan)
+lock_parents_of_gaps(IloadLeaves *leaves)
 {
 	bool		locked = false;
 	ListCell   *lc;
@@ -466,8 +473,8 @@ lock_parents_of_gaps(IloadLeaves *leaves, IloadGapsPlan plan)
 	{
 		IloadGap   *gap = lfirst(lc);
 
-		if (plan == ILOAD_GAPS_STAY ||
-			(plan == ILOAD_GAPS_FILL_LATER && !OidIsValid(gap->default_leaf)))
+		if (leaves->use <= ILOAD_LEAVES_WRITE ||
+			(leaves->use == ILOAD_LEAVES_FILL_LATER && !OidIsValid(gap->default_leaf)))
 			continue;
 		if (!iload_class_ownercheck(gap->parent, GetUserId()))
 			continue;
@@ -482,18 +489,19 @@ lock_parents_of_gaps(IloadLeaves *leaves, IloadGapsPlan plan)
  * at once.  While a lock is waited for, partitions may be attached or detached,
  * so what was found is looked up again until it stays the same.
  *
- * "plan" says what is going to be done about partitions that are missing; where
- * they are to be made now, nobody else can make one any more.
+ * Where partitions that are missing are to be made now, nobody else can make one any
+ * more.
  *
- * The caller holds ROW EXCLUSIVE on "target" and the slice lock.
+ * The caller holds ROW EXCLUSIVE on "target" and the slice lock; to read, ACCESS
+ * SHARE on "target" is enough.
  */
 IloadLeaves *
-iload_leaves_lock(Relation target, IloadSlice *slice, IloadGapsPlan plan)
+iload_leaves_lock(Relation target, IloadSlice *slice, IloadLeavesUse use)
 {
-	IloadLeaves *leaves = collect(target, slice);
+	IloadLeaves *leaves = collect(target, slice, use);
 
-	if (lock_parents_of_gaps(leaves, plan))
-		leaves = collect(target, slice);
+	if (lock_parents_of_gaps(leaves))
+		leaves = collect(target, slice, use);
 	for (;;)
 	{
 		IloadLeaves *again;
@@ -504,11 +512,56 @@ iload_leaves_lock(Relation target, IloadSlice *slice, IloadGapsPlan plan)
 			IloadLeaf  *leaf = lfirst(lc);
 
 			LockRelationOid(leaf->relid,
+							use == ILOAD_LEAVES_READ ? AccessShareLock :
 							leaf->exact ? ShareRowExclusiveLock : RowExclusiveLock);
 		}
-		again = collect(target, slice);
+		again = collect(target, slice, use);
 		if (same_leaves(leaves, again))
 			return again;
 		leaves = again;
 	}
+}
+
+/* The bytes of the leaves' files, as far as they are heaps. */
+uint64
+iload_leaves_size(IloadLeaves *leaves)
+{
+	uint64		size = 0;
+	ListCell   *lc;
+
+	foreach(lc, leaves->leaves)
+	{
+		Relation	rel = table_open(((IloadLeaf *) lfirst(lc))->relid, NoLock);
+
+		if (rel->rd_rel->relkind == RELKIND_RELATION)
+			size += (uint64) RelationGetNumberOfBlocks(rel) * BLCKSZ;
+		table_close(rel, NoLock);
+	}
+	return size;
+}
+
+/*
+ * Was a leaf made, or its definition or file changed, by a transaction that the
+ * snapshot does not see?  Its entry in pg_class tells.
+ */
+bool
+iload_leaves_defined_after(IloadLeaves *leaves, Snapshot snapshot)
+{
+	bool		result = false;
+	ListCell   *lc;
+
+	foreach(lc, leaves->leaves)
+	{
+		Oid			relid = ((IloadLeaf *) lfirst(lc))->relid;
+		HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+		TransactionId xmin;
+
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for relation %u", relid);
+		xmin = HeapTupleHeaderGetXmin(tuple->t_data);
+		result = result || (!TransactionIdIsCurrentTransactionId(xmin) &&
+							XidInMVCCSnapshot(xmin, snapshot));
+		ReleaseSysCache(tuple);
+	}
+	return result;
 }

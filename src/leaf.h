@@ -6,6 +6,7 @@
 #define ILOAD_LEAF_H
 
 #include "nodes/pg_list.h"
+#include "utils/snapshot.h"
 
 #include "slice.h"
 
@@ -25,22 +26,27 @@ typedef struct IloadGap
 	Datum		upper;
 } IloadGap;
 
+/* What the leaves are wanted for, and what is done about gaps. */
+typedef enum IloadLeavesUse
+{
+	ILOAD_LEAVES_READ,			/* reading */
+	ILOAD_LEAVES_WRITE,			/* writing; gaps stay */
+	ILOAD_LEAVES_FILL_LATER,	/* writing; partitions may be made, after the
+								 * query */
+	ILOAD_LEAVES_FILL_NOW		/* writing; they are made next */
+}			IloadLeavesUse;
+
 typedef struct IloadLeaves
 {
+	IloadLeavesUse use;
 	List	   *leaves;			/* of IloadLeaf, by OID */
 	List	   *gaps;			/* of IloadGap, in order of the bounds */
 	bool		all_exact;
 } IloadLeaves;
 
-/* What is going to be done about gaps. */
-typedef enum IloadGapsPlan
-{
-	ILOAD_GAPS_STAY,			/* nothing */
-	ILOAD_GAPS_FILL_LATER,		/* partitions may be made, after the query */
-	ILOAD_GAPS_FILL_NOW			/* they are made next */
-} IloadGapsPlan;
-
 extern IloadLeaves *iload_leaves_lock(Relation target, IloadSlice *slice,
-									  IloadGapsPlan plan);
+									  IloadLeavesUse use);
+extern uint64 iload_leaves_size(IloadLeaves *leaves);
+extern bool iload_leaves_defined_after(IloadLeaves *leaves, Snapshot snapshot);
 
 #endif

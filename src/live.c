@@ -24,6 +24,7 @@
 #include "utils/snapmgr.h"
 
 #include "live.h"
+#include "progress.h"
 #include "query.h"
 
 /* Why rows of a leaf cannot be named by ctid, or NULL where they can. */
@@ -126,7 +127,7 @@ planned_by_extension(IloadLive *live)
 		return false;
 	query = slice_query(live, false, &text);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	found = plan_has_custom_scan(iload_query_plan(query, text,
+	found = plan_has_custom_scan(iload_query_plan(iload_query_rewrite(query), text,
 												  iload_slice_params(live->slice))->planTree);
 	PopActiveSnapshot();
 	return found;
@@ -250,6 +251,7 @@ sum_row(Oid leaf, ItemPointer tid, IloadRowHash hash, void *arg)
 	LiveSum    *sum = arg;
 
 	iload_fingerprint_add(&sum->fingerprint, hash);
+	iload_progress_rows(sum->fingerprint.rows);
 	if (sum->sketch != NULL)
 		iload_sketch_subtract(sum->sketch, hash);
 }
@@ -265,4 +267,35 @@ iload_live_fingerprint(IloadLive *live, Snapshot snapshot, IloadSketch *sketch)
 
 	iload_live_scan(live, snapshot, sum_row, &sum);
 	return sum.fingerprint;
+}
+
+/*
+ * Is it certain, without reading much, that the slice has no rows?  Where it has
+ * to be read by SQL, it never is.
+ */
+bool
+iload_live_is_empty(IloadLive *live, Snapshot snapshot)
+{
+	bool		empty = true;
+	ListCell   *lc;
+
+	if (!live->direct)
+		return false;
+	foreach(lc, live->leaves->leaves)
+	{
+		Relation	rel;
+		TupleTableSlot *slot;
+		TableScanDesc scan;
+
+		if (!empty)
+			break;
+		rel = table_open(((IloadLeaf *) lfirst(lc))->relid, NoLock);
+		slot = table_slot_create(rel, NULL);
+		scan = table_beginscan(rel, snapshot, 0, NULL);
+		empty = !table_scan_getnextslot(scan, ForwardScanDirection, slot);
+		table_endscan(scan);
+		ExecDropSingleTupleTableSlot(slot);
+		table_close(rel, NoLock);
+	}
+	return empty;
 }

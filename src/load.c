@@ -7,7 +7,8 @@
  *	open the target (ROW EXCLUSIVE), compute the slice, take the slice lock, lock
  *	the leaves, take a snapshot, stage the query, take a snapshot, audit, compare
  *	-- up to here nothing has been written --
- *	make missing partitions, delete and insert, record the load
+ *	make missing partitions, swap or delete and insert, gather statistics, record
+ *	the load
  *
  * The snapshot is taken after the locks, so a load that had to wait sees what
  * the other one committed.  Where the transaction has one snapshot for good, a
@@ -17,10 +18,11 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/table.h"
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "pgtime.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -31,16 +33,23 @@
 #include "audit.h"
 #include "diff.h"
 #include "errcodes.h"
+#include "guc.h"
 #include "history.h"
 #include "live.h"
 #include "load.h"
 #include "partition.h"
+#include "patience.h"
+#include "progress.h"
 #include "stage.h"
+#include "statistics.h"
+#include "swap.h"
+#include "swap_gate.h"
 #include "target.h"
 #include "wait_point.h"
 
 typedef struct Load
 {
+	Oid			schema;			/* of the extension */
 	const IloadOptions *options;
 	const char *query;
 	Relation	target;
@@ -48,12 +57,22 @@ typedef struct Load
 	IloadLeaves *leaves;
 	IloadColumns *columns;
 	IloadLive  *live;
+	bool		empty;			/* the slice has surely no rows, see live.c */
+	char	   *no_swap;		/* why it may not be swapped, or NULL */
 	IloadFingerprint before;	/* of the slice as it was */
 	IloadStage *stage;
 	Snapshot	snapshot;
 	IloadRewrite rewrite;
 	const char *step;			/* for messages */
 } Load;
+
+/* Begin a step.  "rows" is how many rows it is about, 0 where that is not known. */
+static void
+begin_step(Load *load, const char *step, IloadPhase phase, uint64 rows)
+{
+	load->step = step;
+	iload_progress_phase(load->slice->target, phase, rows);
+}
 
 static void
 load_error_callback(void *arg)
@@ -63,20 +82,6 @@ load_error_callback(void *arg)
 	if (load->slice != NULL)
 		errcontext("load of slice %s of table \"%s\", step \"%s\"",
 				   iload_slice_text(load->slice), load->slice->table_name, load->step);
-}
-
-/* Compute and run everything in the load's time zone.  Undone by the caller. */
-static void
-set_timezone(const char *timezone)
-{
-	if (timezone == NULL)
-		return;
-	if (pg_tzset(timezone) == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("time zone \"%s\" not recognized", timezone)));
-	(void) set_config_option("TimeZone", timezone, PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
 }
 
 /*
@@ -95,7 +100,9 @@ check_serialization(Load *load)
 	latest = RegisterSnapshot(GetLatestSnapshot());
 	now = iload_live_fingerprint(load->live, latest, NULL);
 	UnregisterSnapshot(latest);
-	if (!iload_fingerprint_equal(&load->before, &now))
+	/* the rows of a file that a swap brought are seen by every snapshot */
+	if (!iload_fingerprint_equal(&load->before, &now) ||
+		iload_leaves_defined_after(load->leaves, load->snapshot))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("could not serialize access due to concurrent update"),
@@ -186,42 +193,173 @@ create_partitions(Load *load)
 
 	if (gaps == NIL)
 		return;
-	load->step = "create partition";
+	begin_step(load, "create partition", ILOAD_PHASE_CREATING_PARTITIONS, 0);
 	if (load->options->create_partition)
 	{
 		do
 		{
-			load->leaves = iload_leaves_lock(load->target, load->slice, ILOAD_GAPS_FILL_NOW);
+			load->leaves = iload_leaves_lock(load->target, load->slice, ILOAD_LEAVES_FILL_NOW);
 			gaps = gaps_with_rows(load);
 			table_close(load->target, NoLock);
 			made = fill_gaps(load, gaps);
 			load->target = table_open(relid, NoLock);
 		} while (made);
+		load->live = iload_live_create(load->target, load->slice, load->leaves, load->columns);
 	}
 	report_gaps(load, gaps);
 }
 
-/* What remains to be done, once nothing that was asked for stands in the way. */
-static IloadMethod
-choose_method(Load *load)
+/* See why the slice may not be swapped, if so. */
+static void
+ask_gate(Load *load)
 {
-	if (iload_fingerprint_equal(&load->stage->fingerprint, &load->before))
-		return ILOAD_METHOD_NONE;
-	if (load->stage->fingerprint.rows == 0 && load->options->on_empty == ILOAD_EMPTY_KEEP)
-		return ILOAD_METHOD_NONE;
-	if (load->options->method != ILOAD_METHOD_AUTO)
-		return load->options->method;
-	return load->live->no_ctids == NULL ? ILOAD_METHOD_DIFF : ILOAD_METHOD_DELETE;
+	if (!load->empty && load->columns->ncompared < load->columns->desc->natts)
+		load->no_swap = pstrdup("rows that differ in ignored columns only are to keep what they have");
+	else
+		load->no_swap = iload_swap_refusal(load->target, load->live);
 }
 
-/* Bring the slice to the staged rows.  From here on the target is written. */
 static void
-apply(Load *load, IloadMethod method)
+refuse_method(Load *load, int sqlstate, const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(sqlstate),
+			 errmsg("method \"%s\" cannot load slice %s of table \"%s\"",
+					iload_method_name(load->options->method), iload_slice_text(load->slice),
+					load->slice->table_name),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
+/* A method that was asked for by name and cannot be is an error, before the query runs. */
+static void
+check_method(Load *load)
+{
+	if (load->options->method == ILOAD_METHOD_DIFF && load->live->no_ctids != NULL)
+		refuse_method(load, ERRCODE_FEATURE_NOT_SUPPORTED,
+					  psprintf("Rows cannot be named by their place: %s.", load->live->no_ctids),
+					  "Use method => 'delete', or leave the choice to 'auto'.");
+	if (load->options->method == ILOAD_METHOD_SWAP && load->no_swap != NULL)
+		refuse_method(load, ERRCODE_FEATURE_NOT_SUPPORTED,
+					  psprintf("It would not mean the same as DELETE and INSERT: %s.", load->no_swap),
+					  "Use another method, or leave the choice to 'auto'.");
+}
+
+/*
+ * The leaves into whose new files the rows may go straight, or NULL.  That is where
+ * the slice has no rows, the audit does not want to see them first, and nobody has a
+ * snapshot that would stand in the way of the exchange.
+ */
+static IloadLeaves *
+straight_leaves(Load *load)
+{
+	IloadMethod method = load->options->method;
+
+	if (!load->empty || load->no_swap != NULL || load->options->audit != NULL ||
+		load->leaves->leaves == NIL || load->leaves->gaps != NIL ||
+		(method != ILOAD_METHOD_AUTO && method != ILOAD_METHOD_SWAP) ||
+		iload_patience_is_needed())
+		return NULL;
+	return load->leaves;
+}
+
+/* Run the query and keep its rows, in the spool or in new files. */
+static void
+stage(Load *load)
+{
+	iload_stage_run(load->stage, load->snapshot, straight_leaves(load),
+					load->options->method == ILOAD_METHOD_SWAP ? 0 :
+					(Size) iload_swap_min_size * 1024);
+}
+
+/*
+ * Is it a retry that changes nothing?  Where the slice was last loaded by the same
+ * query, and that is no matter to run once more, it is run for its fingerprint
+ * only.  An audit wants to see the rows.
+ */
+static bool
+is_mere_retry(Load *load)
+{
+	if (load->options->audit != NULL || !iload_stage_can_probe(load->stage) ||
+		!iload_history_repeats(load->schema, load->slice, load->query))
+		return false;
+	iload_stage_probe(load->stage, load->snapshot);
+	begin_step(load, "compare", ILOAD_PHASE_COMPARING, 0);
+	load->before = iload_live_fingerprint(load->live, load->snapshot, NULL);
+	if (!iload_fingerprint_equal(&load->stage->fingerprint, &load->before))
+		return false;
+	check_serialization(load);
+	return true;
+}
+
+/* About what share of the rows, before and after, has no equal on the other side. */
+static double
+changed_share(Load *load)
+{
+	double		before = load->before.rows;
+	double		after = load->stage->fingerprint.rows;
+	double		differences = Max(iload_sketch_differences(load->stage->sketch),
+								  fabs(before - after));
+
+	return Min(differences / (before + after), 1.0);
+}
+
+/* The method that auto takes.  Why it is not swap can be seen among debug messages. */
+static IloadMethod
+cheapest_method(Load *load)
+{
+	IloadStage *stage = load->stage;
+	IloadMethodFacts facts = {
+		.can_swap = load->no_swap == NULL,
+		.can_diff = load->live->no_ctids == NULL,
+		.must_diff = load->columns->ncompared < load->columns->desc->natts,
+		.one_sided = load->before.rows == 0 || stage->fingerprint.rows == 0,
+		.size = Max(stage->size, iload_leaves_size(load->leaves)),
+		.share = changed_share(load)
+	};
+
+	if (load->no_swap != NULL)
+		ereport(DEBUG1,
+				(errmsg_internal("slice is not swapped: %s", load->no_swap)));
+	else if (stage->transients != NULL)
+		return ILOAD_METHOD_SWAP;
+	return iload_method_choose(&facts);
+}
+
+/* Does anything remain to be done? */
+static bool
+is_unchanged(Load *load)
+{
+	return iload_fingerprint_equal(&load->stage->fingerprint, &load->before) ||
+		(load->stage->fingerprint.rows == 0 && load->options->on_empty == ILOAD_EMPTY_KEEP);
+}
+
+/* Swap, if that can be; else nothing has happened, and load->no_swap tells why. */
+static bool
+try_swap(Load *load)
+{
+	load->no_swap = iload_swap_apply(load->target, load->stage, load->live, load->snapshot);
+	if (load->no_swap != NULL)
+	{
+		if (load->options->method == ILOAD_METHOD_SWAP)
+			refuse_method(load, ERRCODE_LOCK_NOT_AVAILABLE,
+						  psprintf("In the end, %s.", load->no_swap),
+						  "Try again, raise idempotent_load.swap_patience, or leave the choice to 'auto'.");
+		return false;
+	}
+	load->rewrite.inserted = load->stage->fingerprint.rows;
+	load->rewrite.deleted = load->before.rows;
+	return true;
+}
+
+/* Delete and insert: all rows, or those that differ. */
+static void
+rewrite(Load *load, IloadMethod method)
 {
 	IloadRewrite *rewrite = &load->rewrite;
 
-	create_partitions(load);
-	load->step = "apply";
+	if (load->stage->spool == NULL)
+		iload_stage_unload(load->stage);
 	rewrite->slice = load->slice;
 	rewrite->leaves = load->leaves;
 	rewrite->columns = load->columns;
@@ -234,16 +372,34 @@ apply(Load *load, IloadMethod method)
 		iload_rewrite_apply(rewrite);
 }
 
-const char *
-iload_method_name(IloadMethod method)
+/*
+ * Bring the slice to the staged rows, and return the method by which.  From here
+ * on the target is written.
+ */
+static IloadMethod
+apply(Load *load)
 {
-	static const char *const names[] = {"auto", "diff", "delete", "none", "skipped"};
+	IloadMethod method = load->options->method;
 
-	return names[method];
+	create_partitions(load);
+	load->step = "apply";
+	load->empty = load->before.rows == 0;
+	ask_gate(load);
+	check_method(load);
+	if (method == ILOAD_METHOD_AUTO)
+		method = cheapest_method(load);
+	if (method == ILOAD_METHOD_SWAP)
+	{
+		if (try_swap(load))
+			return method;
+		method = cheapest_method(load);
+	}
+	rewrite(load, method);
+	return method;
 }
 
 static void
-record(Load *load, Oid schema, IloadResult *result)
+record(Load *load, IloadResult *result)
 {
 	IloadHistoryRow row = {
 		.slice = result->slice,
@@ -259,8 +415,8 @@ record(Load *load, Oid schema, IloadResult *result)
 		.finished = result->finished
 	};
 
-	load->step = "record";
-	iload_history_insert(schema, &row);
+	begin_step(load, "record", ILOAD_PHASE_RECORDING, 0);
+	iload_history_insert(load->schema, &row);
 }
 
 /* The newest snapshot that the isolation level allows. */
@@ -273,49 +429,59 @@ take_snapshot(Load *load)
 	load->snapshot = RegisterSnapshot(GetTransactionSnapshot());
 }
 
-/* Everything between the slice lock and the result. */
-static void
-run_load(Load *load, Oid schema, IloadResult *result)
+/* Bring the slice to the query's rows, and return the method by which. */
+static IloadMethod
+stage_and_apply(Load *load)
 {
-	load->leaves = iload_leaves_lock(load->target, load->slice,
-									 load->options->create_partition ?
-									 ILOAD_GAPS_FILL_LATER : ILOAD_GAPS_STAY);
-	iload_wait_point("locked");
-
-	/* see what was committed while we waited, and what our caller wrote */
-	take_snapshot(load);
-
-	load->step = "stage";
-	load->columns = iload_columns_create(load->target, load->slice->key->name,
-										 load->options->ignore_columns);
-	load->live = iload_live_create(load->target, load->slice, load->leaves, load->columns);
-	if (load->options->method == ILOAD_METHOD_DIFF && load->live->no_ctids != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("method \"diff\" cannot load table \"%s\"", load->slice->table_name),
-				 errdetail("Rows cannot be named by their place: %s.", load->live->no_ctids),
-				 errhint("Use method => 'delete', or leave the choice to 'auto'.")));
-	load->stage = iload_stage_run(load->target, load->slice, load->columns, load->query,
-								  load->snapshot);
+	begin_step(load, "stage", ILOAD_PHASE_STAGING, 0);
+	stage(load);
 	iload_wait_point("staged");
 
 	/* functions in the query may have written, even to the slice */
 	take_snapshot(load);
 	if (load->options->audit != NULL)
 	{
-		load->step = "audit";
+		begin_step(load, "audit", ILOAD_PHASE_AUDITING, 0);
 		iload_audit_check(load->stage, load->slice, load->options->audit, load->snapshot);
 	}
 
-	load->step = "compare";
+	begin_step(load, "compare", ILOAD_PHASE_COMPARING, 0);
 	load->before = iload_live_fingerprint(load->live, load->snapshot, load->stage->sketch);
+	iload_sketch_finish(load->stage->sketch);
 	check_serialization(load);
 	check_empty(load);
 	iload_wait_point("compared");
+	return is_unchanged(load) ? ILOAD_METHOD_NONE : apply(load);
+}
 
-	result->method = choose_method(load);
+/* Everything between the slice lock and the result. */
+static void
+run_load(Load *load, IloadResult *result)
+{
+	load->leaves = iload_leaves_lock(load->target, load->slice,
+									 load->options->create_partition ?
+									 ILOAD_LEAVES_FILL_LATER : ILOAD_LEAVES_WRITE);
+	iload_wait_point("locked");
+
+	/* see what was committed while we waited, and what our caller wrote */
+	take_snapshot(load);
+
+	begin_step(load, "stage", ILOAD_PHASE_STAGING, 0);
+	load->columns = iload_columns_create(load->target, load->slice->key->name,
+										 load->options->ignore_columns);
+	load->live = iload_live_create(load->target, load->slice, load->leaves, load->columns);
+	load->empty = iload_live_is_empty(load->live, load->snapshot);
+	ask_gate(load);
+	check_method(load);
+	load->stage = iload_stage_create(load->target, load->slice, load->columns, load->query,
+									 load->snapshot);
+	result->method = is_mere_retry(load) ? ILOAD_METHOD_NONE : stage_and_apply(load);
 	if (result->method != ILOAD_METHOD_NONE)
-		apply(load, result->method);
+	{
+		begin_step(load, "analyze", ILOAD_PHASE_ANALYZING, 0);
+		iload_statistics_gather(load->leaves, load->before.rows,
+								load->rewrite.inserted + load->rewrite.deleted);
+	}
 
 	result->rows_before = load->before.rows;
 	result->rows = load->stage->fingerprint.rows;
@@ -329,7 +495,7 @@ run_load(Load *load, Oid schema, IloadResult *result)
 	result->inserted = load->rewrite.inserted;
 	result->deleted = load->rewrite.deleted;
 	result->finished = GetCurrentTimestamp();
-	record(load, schema, result);
+	record(load, result);
 	iload_wait_point("recorded");
 
 	iload_stage_end(load->stage);
@@ -344,7 +510,8 @@ run_load(Load *load, Oid schema, IloadResult *result)
  * Locks, all until the end of the transaction: ROW EXCLUSIVE on the target, the
  * slice lock, then SHARE ROW EXCLUSIVE on each leaf that is the slice's alone;
  * where a partition is made also SHARE UPDATE EXCLUSIVE on its parent and ACCESS
- * EXCLUSIVE on the parent's default partition.
+ * EXCLUSIVE on the parent's default partition; for a swap ACCESS EXCLUSIVE on the
+ * leaves.
  * On any error the transaction, or subtransaction, undoes everything.
  */
 IloadResult *
@@ -358,6 +525,7 @@ iload_load(Oid schema, Oid target, const IloadSliceArgs *args, const char *query
 
 	PreventCommandIfReadOnly("a load");
 	result->started = GetCurrentTimestamp();
+	load->schema = schema;
 	load->options = options;
 	load->query = query;
 	load->step = "lock";
@@ -368,14 +536,13 @@ iload_load(Oid schema, Oid target, const IloadSliceArgs *args, const char *query
 
 	load->target = iload_target_open(target, RowExclusiveLock);
 	nestlevel = NewGUCNestLevel();
-	set_timezone(options->timezone);
-	load->slice = args->by_date ?
-		iload_slice_for_date(load->target, options->date_column, args->date, args->period) :
-		iload_slice_for_bounds(load->target, options->date_column, args->lower, args->upper);
+	iload_slice_set_timezone(options->timezone);
+	load->slice = iload_slice_create(load->target, options->date_column, args);
 	result->slice = load->slice;
 
+	begin_step(load, "lock", ILOAD_PHASE_LOCKING, 0);
 	if (iload_lock_slice(load->slice, options->if_running))
-		run_load(load, schema, result);
+		run_load(load, result);
 	else
 	{
 		ereport(NOTICE,
@@ -385,6 +552,7 @@ iload_load(Oid schema, Oid target, const IloadSliceArgs *args, const char *query
 		result->finished = GetCurrentTimestamp();
 	}
 
+	iload_progress_end();
 	AtEOXact_GUC(true, nestlevel);
 	table_close(load->target, NoLock);
 	error_context_stack = callback.previous;

@@ -6,15 +6,7 @@
 #define ILOAD_LOAD_H
 
 #include "lock.h"
-
-typedef enum IloadMethod
-{
-	ILOAD_METHOD_AUTO,
-	ILOAD_METHOD_DIFF,
-	ILOAD_METHOD_DELETE,
-	ILOAD_METHOD_NONE,			/* only as an outcome */
-	ILOAD_METHOD_SKIPPED		/* likewise: another load was running */
-} IloadMethod;
+#include "method.h"
 
 /* What to do where the result is empty and the slice is not. */
 typedef enum IloadOnEmpty
@@ -37,16 +29,6 @@ typedef struct IloadOptions
 	char	   *run_id;			/* or NULL */
 } IloadOptions;
 
-/* Which slice, as the caller gave it. */
-typedef struct IloadSliceArgs
-{
-	bool		by_date;
-	DateADT		date;			/* by_date */
-	Interval   *period;			/* by_date */
-	char	   *lower;			/* else */
-	char	   *upper;			/* else; NULL for the one value "lower" */
-} IloadSliceArgs;
-
 typedef struct IloadResult
 {
 	IloadSlice *slice;
@@ -60,7 +42,6 @@ typedef struct IloadResult
 	TimestampTz finished;
 } IloadResult;
 
-extern const char *iload_method_name(IloadMethod method);
 extern IloadResult *iload_load(Oid schema, Oid target, const IloadSliceArgs *args,
 							   const char *query, const IloadOptions *options);
 

@@ -12,7 +12,7 @@
  *		objid     the unit: a day, a number, or the hash of a value
  *		objsubid  ILOAD_LOCK_UNIT; ILOAD_LOCK_SPAN for a hash of the bounds,
  *				  ILOAD_LOCK_TARGET for the table as a whole, ILOAD_LOCK_ZONE for
- *				  a bit of the time zone, see below
+ *				  a bit of the time zone, ILOAD_LOCK_SNAPSHOT, see below
  *
  * A slice of few units takes the lock of the table in a mode that is shared
  * with its like, and each of its units exclusively.  A slice of many units, or
@@ -30,20 +30,27 @@
  * the same units or bounds.  For the locks of the table and of the zone, which
  * loads of other slices hold too, it always waits.
  *
- * The lock of the bounds comes first, then the table's, then the bits, then the
- * units in the order of the key: one order, for all.
+ * A load whose transaction has one snapshot for good says so by a lock that
+ * excludes nobody; see iload_lock_loads.
+ *
+ * That one comes first, then the lock of the bounds, the table's, the bits, and
+ * the units in the order of the key: one order, for all.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/typcache.h"
 
+#include "compat.h"
 #include "errcodes.h"
 #include "lock.h"
 
@@ -51,6 +58,7 @@
 #define ILOAD_LOCK_UNIT		0x494D
 #define ILOAD_LOCK_ZONE		0x494E
 #define ILOAD_LOCK_SPAN		0x494F
+#define ILOAD_LOCK_SNAPSHOT 0x4950
 
 /* A slice of more units than this locks the table as a whole: two months. */
 #define MAX_UNITS			62
@@ -315,6 +323,8 @@ slice_locks(IloadSlice *slice, SliceLock *locks)
 	int			nunits = slice_units(slice, units);
 	int			n = 0;
 
+	if (IsolationUsesXactSnapshot())
+		add_lock(locks, &n, slice, ILOAD_LOCK_SNAPSHOT, 0, AccessShareLock);
 	if (nunits == 0)
 	{
 		add_lock(locks, &n, slice, ILOAD_LOCK_SPAN, hash_name(iload_slice_text(slice)),
@@ -347,7 +357,7 @@ slice_locks(IloadSlice *slice, SliceLock *locks)
 bool
 iload_lock_slice(IloadSlice *slice, IloadIfRunning if_running)
 {
-	SliceLock	locks[1 + ZONE_BITS + MAX_UNITS];
+	SliceLock	locks[2 + ZONE_BITS + MAX_UNITS];
 	int			n = slice_locks(slice, locks);
 
 	for (int i = 0; i < n; i++)
@@ -359,4 +369,136 @@ iload_lock_slice(IloadSlice *slice, IloadIfRunning if_running)
 		return false;
 	}
 	return true;
+}
+
+/* Is it a lock of ours, in this database? */
+static bool
+is_slice_lock(const LOCKTAG *tag)
+{
+	return tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field1 == MyDatabaseId &&
+		tag->locktag_field4 >= ILOAD_LOCK_TARGET && tag->locktag_field4 <= ILOAD_LOCK_SNAPSHOT;
+}
+
+/*
+ * The process that a parallel worker works for, or the process itself.  As in
+ * pg_stat_activity it is looked at without a lock, and may just have ended.
+ */
+static int
+leader_of(int pid)
+{
+	PGPROC	   *proc = BackendPidGetProc(pid);
+	PGPROC	   *leader = proc != NULL ? proc->lockGroupLeader : NULL;
+
+	return leader != NULL ? leader->pid : pid;
+}
+
+/*
+ * The transactions, "*n" of them, that have run or wait to run a load in this
+ * database and take a new snapshot for each statement; their parallel workers
+ * among them.  The array lives in the current context.
+ */
+VirtualTransactionId *
+iload_lock_loads(int *n)
+{
+	LockData   *data = GetLockStatusData();
+	VirtualTransactionId *vxids = palloc((data->nelements + 1) * sizeof(VirtualTransactionId));
+	List	   *loads = NIL;
+	List	   *keepers = NIL;
+
+	*n = 0;
+	for (int i = 0; i < data->nelements; i++)
+	{
+		LockInstanceData *lock = &data->locks[i];
+
+		if (!is_slice_lock(&lock->locktag))
+			continue;
+		if (lock->locktag.locktag_field4 == ILOAD_LOCK_SNAPSHOT)
+			keepers = list_append_unique_int(keepers, lock->pid);
+		else
+			loads = list_append_unique_int(loads, lock->pid);
+	}
+	loads = list_difference_int(loads, keepers);
+	for (int i = 0; i < data->nelements && loads != NIL; i++)
+	{
+		LockInstanceData *lock = &data->locks[i];
+
+		if (list_member_int(loads, leader_of(lock->pid)))
+			vxids[(*n)++] = iload_lock_vxid(lock);
+	}
+	return vxids;
+}
+
+/* The processes that a process waits for, as a list of integers. */
+static List *
+blocking_pids(int pid)
+{
+	List	   *pids = NIL;
+	Datum	   *elements;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids, Int32GetDatum(pid))),
+					  INT4OID, sizeof(int32), true, TYPALIGN_INT, &elements, NULL, &n);
+	for (int i = 0; i < n; i++)
+		pids = lappend_int(pids, DatumGetInt32(elements[i]));
+	return pids;
+}
+
+/* Does a process wait for a lock of this session, directly or through others? */
+static bool
+waits_for_us(int pid)
+{
+	List	   *pids = list_make1_int(pid);
+
+	/* the list grows while it is walked */
+	for (int i = 0; i < list_length(pids); i++)
+	{
+		pids = list_concat_unique_int(pids, blocking_pids(list_nth_int(pids, i)));
+		if (list_member_int(pids, MyProcPid))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The transactions, "*n" of them, that wait for a lock of this session, directly or
+ * through others.  The array, and what is left over, are in the current context.
+ */
+VirtualTransactionId *
+iload_lock_waiters(int *n)
+{
+	LockData   *data = GetLockStatusData();
+	VirtualTransactionId *vxids = palloc((data->nelements + 1) * sizeof(VirtualTransactionId));
+
+	*n = 0;
+	for (int i = 0; i < data->nelements; i++)
+	{
+		LockInstanceData *lock = &data->locks[i];
+
+		if (lock->waitLockMode != NoLock && lock->pid != MyProcPid && waits_for_us(lock->pid))
+			vxids[(*n)++] = iload_lock_vxid(lock);
+	}
+	return vxids;
+}
+
+/*
+ * The transactions, "*n" of them, that hold a lock on one of "relids".  The array
+ * lives in the current context.
+ */
+VirtualTransactionId *
+iload_lock_holders(List *relids, int *n)
+{
+	LockData   *data = GetLockStatusData();
+	VirtualTransactionId *vxids = palloc((data->nelements + 1) * sizeof(VirtualTransactionId));
+
+	*n = 0;
+	for (int i = 0; i < data->nelements; i++)
+	{
+		LockInstanceData *lock = &data->locks[i];
+
+		if (lock->locktag.locktag_type == LOCKTAG_RELATION && lock->holdMask != 0 &&
+			lock->locktag.locktag_field1 == MyDatabaseId &&
+			list_member_oid(relids, lock->locktag.locktag_field2))
+			vxids[(*n)++] = iload_lock_vxid(lock);
+	}
+	return vxids;
 }

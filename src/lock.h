@@ -5,6 +5,8 @@
 #ifndef ILOAD_LOCK_H
 #define ILOAD_LOCK_H
 
+#include "storage/lock.h"
+
 #include "slice.h"
 
 /* What to do where another load of the slice is running. */
@@ -17,5 +19,8 @@ typedef enum IloadIfRunning
 } IloadIfRunning;
 
 extern bool iload_lock_slice(IloadSlice *slice, IloadIfRunning if_running);
+extern VirtualTransactionId *iload_lock_loads(int *n);
+extern VirtualTransactionId *iload_lock_waiters(int *n);
+extern VirtualTransactionId *iload_lock_holders(List *relids, int *n);
 
 #endif

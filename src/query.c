@@ -174,29 +174,31 @@ receiver_end(DestReceiver *self)
 {
 }
 
+/* Rewrite an analyzed SELECT: views, policies.  "query" is scribbled upon. */
+Query *
+iload_query_rewrite(Query *query)
+{
+	return linitial_node(Query, pg_rewrite_query(query));
+}
+
 /*
- * Rewrite and plan an analyzed SELECT, parallel plans allowed.  "query" is
- * scribbled upon.  Needs an active snapshot.
+ * Plan a rewritten SELECT, parallel plans allowed.  "query" is scribbled upon.
+ * Needs an active snapshot.
  */
 PlannedStmt *
 iload_query_plan(Query *query, const char *text, ParamListInfo params)
 {
-	List	   *rewritten = pg_rewrite_query(query);
-
-	return pg_plan_query(linitial_node(Query, rewritten), text,
-						 CURSOR_OPT_PARALLEL_OK, params);
+	return pg_plan_query(query, text, CURSOR_OPT_PARALLEL_OK, params);
 }
 
 /*
- * Plan and run an analyzed SELECT with the snapshot given, and hand each row to
- * "function".  Returns the number of rows.
- *
- * "query" is scribbled upon.  What the run allocates is gone when it ends.
+ * Run a plan with the snapshot given, and hand each row to "function".  Returns the
+ * number of rows.  What the run allocates is gone when it ends.
  */
 uint64
-iload_query_run(Query *query, const char *text, ParamListInfo params,
-				QueryEnvironment *env, Snapshot snapshot,
-				IloadRowFunction function, void *arg)
+iload_query_execute(PlannedStmt *plan, const char *text, ParamListInfo params,
+					QueryEnvironment *env, Snapshot snapshot,
+					IloadRowFunction function, void *arg)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "idempotent_load query",
@@ -211,8 +213,7 @@ iload_query_run(Query *query, const char *text, ParamListInfo params,
 	uint64		rows;
 
 	PushActiveSnapshot(snapshot);
-	desc = CreateQueryDesc(iload_query_plan(query, text, params), text, snapshot,
-						   InvalidSnapshot, &receiver.pub, params, env, 0);
+	desc = CreateQueryDesc(plan, text, snapshot, InvalidSnapshot, &receiver.pub, params, env, 0);
 	ExecutorStart(desc, 0);
 	iload_ExecutorRun(desc, 0);
 	rows = desc->estate->es_processed;
@@ -224,4 +225,20 @@ iload_query_run(Query *query, const char *text, ParamListInfo params,
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return rows;
+}
+
+/*
+ * Rewrite, plan and run an analyzed SELECT, as above.  "query" is scribbled upon.
+ */
+uint64
+iload_query_run(Query *query, const char *text, ParamListInfo params,
+				QueryEnvironment *env, Snapshot snapshot,
+				IloadRowFunction function, void *arg)
+{
+	PlannedStmt *plan;
+
+	PushActiveSnapshot(snapshot);
+	plan = iload_query_plan(iload_query_rewrite(query), text, params);
+	PopActiveSnapshot();
+	return iload_query_execute(plan, text, params, env, snapshot, function, arg);
 }

@@ -22,7 +22,11 @@ extern SelectStmt *iload_query_parse(const char *text, const char *what);
 extern Query *iload_query_analyze(SelectStmt *select, const char *text, const char *what,
 								  const Oid *param_types, int nparams,
 								  QueryEnvironment *env);
+extern Query *iload_query_rewrite(Query *query);
 extern PlannedStmt *iload_query_plan(Query *query, const char *text, ParamListInfo params);
+extern uint64 iload_query_execute(PlannedStmt *plan, const char *text, ParamListInfo params,
+								  QueryEnvironment *env, Snapshot snapshot,
+								  IloadRowFunction function, void *arg);
 extern uint64 iload_query_run(Query *query, const char *text, ParamListInfo params,
 							  QueryEnvironment *env, Snapshot snapshot,
 							  IloadRowFunction function, void *arg);

@@ -21,7 +21,7 @@ PG_FUNCTION_INFO_V1(iload_replace_slice);
 static void
 read_options(FunctionCallInfo fcinfo, int first, IloadOptions *options)
 {
-	static const char *const methods[] = {"auto", "diff", "delete", NULL};
+	static const char *const methods[] = {"auto", "swap", "diff", "delete", NULL};
 	static const char *const on_empty[] = {"error", "replace", "keep", NULL};
 	static const char *const if_running[] = {"wait", "fail", "skip", "cancel", NULL};
 
@@ -119,10 +119,7 @@ iload_replace_partition(PG_FUNCTION_ARGS)
 	iload_argument_require(fcinfo, 2, "query");
 	options.date_column = iload_argument_text(fcinfo, 3);
 	args.date = PG_GETARG_DATEADT(1);
-	args.period = PG_ARGISNULL(4) ?
-		DatumGetIntervalP(DirectFunctionCall3(interval_in, CStringGetDatum("1 day"),
-											  ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1))) :
-		PG_GETARG_INTERVAL_P(4);
+	args.period = iload_argument_period(fcinfo, 4);
 	read_options(fcinfo, 5, &options);
 	return load_and_return(fcinfo, PG_GETARG_OID(0), &args, iload_argument_text(fcinfo, 2), &options);
 }

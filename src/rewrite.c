@@ -31,6 +31,7 @@
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
+#include "progress.h"
 #include "rewrite.h"
 #include "wait_point.h"
 
@@ -431,14 +432,17 @@ iload_rewrite_apply(IloadRewrite *rewrite)
 		check_cascades(rewrite);
 
 	AfterTriggerBeginQuery();
+	iload_progress_phase(rewrite->slice->target, ILOAD_PHASE_DELETING, rewrite->ndoomed);
 	if (rewrite->ndoomed > 0)
 		delete_doomed(rewrite);
 	check_deleted(rewrite);
 	iload_wait_point("deleted");
+	iload_progress_phase(rewrite->slice->target, ILOAD_PHASE_INSERTING, rewrite->nfresh);
 	if (rewrite->nfresh > 0)
 		insert_fresh(rewrite);
 	iload_wait_point("inserted");
 
+	iload_progress_phase(rewrite->slice->target, ILOAD_PHASE_FIRING_TRIGGERS, 0);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	AfterTriggerEndQuery(NULL);
 	PopActiveSnapshot();

@@ -11,20 +11,25 @@
  * The sketch is filled while rows are staged and compared, which costs less
  * than reading them once more.  It has a fixed size, taken only when there are
  * rows enough to gain from it: the first staged hashes are kept in a list until
- * then.  More buckets would leave less to sort, but each row would wait for its
- * bucket, which is anywhere in memory.  When all rows have come, a bit for each
- * bucket is all that is left, few enough to stay in the processor's cache.
+ * then, or until the stored ones come.  More buckets would leave less to sort, but
+ * each row would wait for its bucket, which is anywhere in memory.  When all rows
+ * have come, a bit for each bucket is all that is left, few enough to stay in the
+ * processor's cache.
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
+#include "utils/float.h"
 #include "utils/memutils.h"
 
 #include "sketch.h"
 
-/* staged rows below which everything is sorted */
+/* staged rows up to which the sketch is small, and how many buckets that has */
 #define MAX_PENDING		4096
+#define SMALL_SKETCH	8192
 #define MAX_SKETCH_SIZE ((Size) 4 * 1024 * 1024)
 
 /*
@@ -88,13 +93,10 @@ change_bucket(IloadSketch *sketch, IloadRowHash hash, uint64 summand)
 	iload_prefetch(change->bucket);
 }
 
-/* Take the buckets, within work_mem, and move the pending hashes there. */
+/* Take "n" buckets, a power of two of 64 at least, and move the pending hashes there. */
 static void
-start_buckets(IloadSketch *sketch)
+start_buckets(IloadSketch *sketch, uint64 n)
 {
-	Size		size = Min((Size) work_mem * 1024, MAX_SKETCH_SIZE);
-	uint64		n = pg_prevpower2_size_t(size / sizeof(uint64));
-
 	sketch->mask = n - 1;
 	sketch->buckets = MemoryContextAllocZero(sketch->context, n * sizeof(uint64));
 	for (int i = 0; i < sketch->npending; i++)
@@ -112,7 +114,9 @@ iload_sketch_add(IloadSketch *sketch, IloadRowHash hash)
 			sketch->pending[sketch->npending++] = hash;
 			return;
 		}
-		start_buckets(sketch);
+		start_buckets(sketch,
+					  pg_prevpower2_size_t(Min((Size) work_mem * 1024, MAX_SKETCH_SIZE) /
+										   sizeof(uint64)));
 	}
 	change_bucket(sketch, hash, hash.lo);
 }
@@ -121,8 +125,9 @@ iload_sketch_add(IloadSketch *sketch, IloadRowHash hash)
 void
 iload_sketch_subtract(IloadSketch *sketch, IloadRowHash hash)
 {
-	if (sketch->buckets != NULL)
-		change_bucket(sketch, hash, -hash.lo);
+	if (sketch->buckets == NULL)
+		start_buckets(sketch, SMALL_SKETCH);
+	change_bucket(sketch, hash, -hash.lo);
 }
 
 /*
@@ -150,6 +155,25 @@ iload_sketch_finish(IloadSketch *sketch)
 	sketch->differing = repalloc(buckets, (sketch->mask + 1) / BITS_PER_BYTE);
 	sketch->ndiffering = pg_popcount((char *) sketch->differing,
 									 (sketch->mask + 1) / BITS_PER_BYTE);
+}
+
+/*
+ * About how many rows one side has and the other has not, together.
+ *
+ * So many are expected to leave as many buckets at zero as there are, if each falls
+ * into any bucket with the same chance.  Where they are ten times as many as the
+ * buckets, or more, none is left at zero, and the answer is infinite.
+ */
+double
+iload_sketch_differences(const IloadSketch *sketch)
+{
+	double		n = (double) sketch->mask + 1;
+
+	if (sketch->differing == NULL)
+		return sketch->npending;
+	if (sketch->ndiffering > sketch->mask)
+		return get_float8_infinity();
+	return n * log(n / (n - sketch->ndiffering));
 }
 
 /* May rows with this hash be more on one side than on the other? */

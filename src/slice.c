@@ -16,6 +16,7 @@
 #include "pgtime.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -121,13 +122,13 @@ hours_end(IloadSlice *slice)
 
 /*
  * The slice of "target" for the calendar period that begins on "date", in the
- * session's TimeZone.  "column" names the key column, or is NULL.
+ * session's TimeZone.
  *
  * Errors: a date that is infinite or not the start of its period, a period
- * that is not supported, no key column.  The caller holds a lock on "target".
+ * that is not supported.
  */
-IloadSlice *
-iload_slice_for_date(Relation target, const char *column, DateADT date, Interval *period)
+static IloadSlice *
+slice_for_date(Relation target, const char *column, DateADT date, Interval *period)
 {
 	IloadSlice *slice;
 	DateADT		day;
@@ -170,12 +171,11 @@ iload_slice_for_date(Relation target, const char *column, DateADT date, Interval
  * the text form of the key's type; or where "upper" is NULL, the one value
  * "lower".
  *
- * Errors: text that the type does not take, bounds in the wrong order, no key
- * column.  The caller holds a lock on "target".
+ * Errors: text that the type does not take, bounds in the wrong order.
  */
-IloadSlice *
-iload_slice_for_bounds(Relation target, const char *column,
-					   const char *lower, const char *upper)
+static IloadSlice *
+slice_for_bounds(Relation target, const char *column,
+				 const char *lower, const char *upper)
 {
 	IloadSlice *slice = make_slice(target, column, false);
 	IloadKey   *key = slice->key;
@@ -200,6 +200,19 @@ iload_slice_for_bounds(Relation target, const char *column,
 	slice->params[1] = slice->upper;
 	slice->param_nulls[1] = slice->single;
 	return slice;
+}
+
+/*
+ * The slice of "target" that "args" describes.  "column" names the key column, or is
+ * NULL.  The result lives in the current context.
+ *
+ * Errors: as above, and no key column.  The caller holds a lock on "target".
+ */
+IloadSlice *
+iload_slice_create(Relation target, const char *column, const IloadSliceArgs *args)
+{
+	return args->by_date ? slice_for_date(target, column, args->date, args->period) :
+		slice_for_bounds(target, column, args->lower, args->upper);
 }
 
 /*
@@ -292,4 +305,21 @@ iload_slice_params(const IloadSlice *slice)
 			param->value = i == 2 ? slice->lower : slice->upper;
 	}
 	return params;
+}
+
+/*
+ * Compute bounds, and run queries, in this time zone; NULL is the session's.  It is
+ * undone with the caller's GUC nest level.  Errors: not a time zone.
+ */
+void
+iload_slice_set_timezone(const char *timezone)
+{
+	if (timezone == NULL)
+		return;
+	if (pg_tzset(timezone) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("time zone \"%s\" not recognized", timezone)));
+	(void) set_config_option("TimeZone", timezone, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 }

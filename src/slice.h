@@ -10,6 +10,16 @@
 
 #include "key.h"
 
+/* Which slice, as the caller gave it. */
+typedef struct IloadSliceArgs
+{
+	bool		by_date;
+	DateADT		date;			/* by_date */
+	Interval   *period;			/* by_date */
+	char	   *lower;			/* else */
+	char	   *upper;			/* else; NULL for the one value "lower" */
+} IloadSliceArgs;
+
 typedef struct IloadSlice
 {
 	Oid			target;
@@ -37,10 +47,9 @@ typedef struct IloadSlice
 /* see iload_slice_param_types */
 #define ILOAD_SLICE_NPARAMS 4
 
-extern IloadSlice *iload_slice_for_date(Relation target, const char *column,
-										DateADT date, Interval *period);
-extern IloadSlice *iload_slice_for_bounds(Relation target, const char *column,
-										  const char *lower, const char *upper);
+extern IloadSlice *iload_slice_create(Relation target, const char *column,
+									  const IloadSliceArgs *args);
+extern void iload_slice_set_timezone(const char *timezone);
 extern bool iload_slice_contains(IloadSlice *slice, Datum value);
 extern char *iload_slice_table(const IloadSlice *slice);
 extern char *iload_slice_text(const IloadSlice *slice);

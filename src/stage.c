@@ -2,11 +2,18 @@
  * stage.c
  *		The stage: the query's rows, spooled, checked and fingerprinted.
  *
- * The query runs once, as the caller, and nothing is in the target yet.  Around
+ * The query runs as the caller, and nothing is in the target yet.  Around
  * its parse tree a SELECT is built that has the loaded columns of the target:
  * each one of the query's, by name and cast as in an assignment, or else the
  * default that INSERT would give it.  A row that is not of the slice ends the
  * load.  The spool goes to a temporary file beyond its share of work_mem.
+ *
+ * A query that is cheap and has no volatile functions may be run for its
+ * fingerprint first: where that tells that nothing has changed, no spool is needed.
+ *
+ * Where the slice is empty, many rows are expected, and new files may take the
+ * place of its leaves, the rows go straight into these files: there is nothing to
+ * compare them with.
  */
 #include "postgres.h"
 
@@ -18,6 +25,8 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
 #include "parser/parse_node.h"
 #include "parser/parse_relation.h"
@@ -26,8 +35,10 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "errcodes.h"
+#include "progress.h"
 #include "query.h"
 #include "stage.h"
 
@@ -323,13 +334,14 @@ build_query(Relation target, IloadSlice *slice, const IloadColumns *columns, con
 typedef struct StageRun
 {
 	IloadStage *stage;
-	Relation	target;
-	IloadSlice *slice;
 	int			key;			/* position of the key column, from 0 */
 	Datum		first_key;		/* surely in the slice */
 	IloadRowHasher *hasher;
 	TupleDesc	desc;			/* of the last slot that had a tuple */
 	bool		same_layout;	/* tuples of "desc" can be spooled */
+	TupleTableSlot *row;		/* a row, out-of-line values fetched */
+	TupleTableSlot *stored;		/* the same as it goes into a new file */
+	bool		probe;			/* rows are hashed only */
 	MemoryContext row_context;
 } StageRun;
 
@@ -337,7 +349,7 @@ typedef struct StageRun
 static void
 stray_row(StageRun *run, Datum value, bool isnull)
 {
-	IloadSlice *slice = run->slice;
+	IloadSlice *slice = run->stage->slice;
 	DateADT		date;
 	bool		not_a_day = false;
 
@@ -357,33 +369,23 @@ stray_row(StageRun *run, Datum value, bool isnull)
 			 errhint("Let the query keep to rows of the period that starts on $1 and ends before $2. The time zone is \"%s\".",
 					 slice->timezone) :
 			 errhint("Let the query keep to rows from $1 up to, not including, $2."),
-			 errtablecol(run->target, slice->key->attnum)));
+			 errtablecol(run->stage->target, slice->key->attnum)));
 }
 
-/*
- * The values in the slot, out-of-line ones fetched: the rows that own them may
- * be replaced.
- */
-static Datum *
+/* Fetch out-of-line values: the rows that own them may be replaced. */
+static void
 fetch_external(TupleTableSlot *slot)
 {
 	TupleDesc	desc = slot->tts_tupleDescriptor;
-	Datum	   *values = slot->tts_values;
 
 	for (int i = 0; i < desc->natts; i++)
 	{
-		if (slot->tts_isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
-			!VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
-			continue;
-		if (values == slot->tts_values)
-		{
-			values = palloc(desc->natts * sizeof(Datum));
-			memcpy(values, slot->tts_values, desc->natts * sizeof(Datum));
-		}
-		values[i] = PointerGetDatum(detoast_external_attr((struct varlena *)
-														  DatumGetPointer(values[i])));
+		if (!slot->tts_isnull[i] && TupleDescAttr(desc, i)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(slot->tts_values[i])))
+			slot->tts_values[i] =
+				PointerGetDatum(detoast_external_attr((struct varlena *)
+													  DatumGetPointer(slot->tts_values[i])));
 	}
-	return values;
 }
 
 /* Has a tuple of "desc" the loaded columns, in the form of the spool? */
@@ -434,7 +436,36 @@ tuple_in_slot(StageRun *run, TupleTableSlot *slot)
 	return run->same_layout ? tuple : NULL;
 }
 
-/* One row of the query: check it, hash it, spool it. */
+/* A new tuple of the values in the slot, in the current context. */
+static HeapTuple
+form_tuple(StageRun *run, TupleTableSlot *slot)
+{
+	int			natts = run->row->tts_tupleDescriptor->natts;
+	bool		should_free;
+
+	slot_getallattrs(slot);
+	ExecClearTuple(run->row);
+	memcpy(run->row->tts_values, slot->tts_values, natts * sizeof(Datum));
+	memcpy(run->row->tts_isnull, slot->tts_isnull, natts * sizeof(bool));
+	ExecStoreVirtualTuple(run->row);
+	fetch_external(run->row);
+	return ExecFetchSlotHeapTuple(run->row, false, &should_free);
+}
+
+static void
+keep_row(StageRun *run, HeapTuple tuple, IloadRowHash hash)
+{
+	IloadStage *stage = run->stage;
+
+	iload_sketch_add(stage->sketch, hash);
+	if (stage->transients != NULL)
+		iload_transients_put(stage->transients,
+							 ExecStoreHeapTuple(tuple, run->stored, false));
+	else
+		tuplestore_puttuple(stage->spool, tuple);
+}
+
+/* One row of the query: check it, hash it, keep it. */
 static void
 stage_row(TupleTableSlot *slot, void *arg)
 {
@@ -448,20 +479,19 @@ stage_row(TupleTableSlot *slot, void *arg)
 	MemoryContextReset(run->row_context);
 	old = MemoryContextSwitchTo(run->row_context);
 	key = slot_getattr(slot, run->key + 1, &isnull);
-	if (isnull || (key != run->first_key && !iload_slice_contains(run->slice, key)))
+	if (isnull ||
+		(key != run->first_key && !iload_slice_contains(run->stage->slice, key)))
 		stray_row(run, key, isnull);
 
 	tuple = tuple_in_slot(run, slot);
 	if (tuple == NULL)
-	{
-		slot_getallattrs(slot);
-		tuple = heap_form_tuple(run->stage->columns->desc, fetch_external(slot),
-								slot->tts_isnull);
-	}
+		tuple = form_tuple(run, slot);
 	hash = iload_row_hash_tuple(run->hasher, tuple);
 	iload_fingerprint_add(&run->stage->fingerprint, hash);
-	iload_sketch_add(run->stage->sketch, hash);
-	tuplestore_puttuple(run->stage->spool, tuple);
+	iload_progress_rows(run->stage->fingerprint.rows);
+	run->stage->size += tuple->t_len;
+	if (!run->probe)
+		keep_row(run, tuple, hash);
 	MemoryContextSwitchTo(old);
 }
 
@@ -477,34 +507,172 @@ key_position(const IloadColumns *columns, const IloadSlice *slice)
 	return -1;
 }
 
+static Tuplestorestate *
+begin_spool(void)
+{
+	return tuplestore_begin_heap(false, false, work_mem / 2);
+}
+
 /*
- * Run the query with the snapshot given and spool its rows.  The result lives
- * in the current context; the spool is released by iload_stage_end, or with the
- * transaction.
+ * Parse and plan the query, whose rows are going to be staged.  The result lives in
+ * the current context.
  *
- * Errors: a query of another shape, a stray row, and whatever the query raises.
+ * Errors: a query of another shape.
  */
 IloadStage *
-iload_stage_run(Relation target, IloadSlice *slice, IloadColumns *columns,
-				const char *query, Snapshot snapshot)
+iload_stage_create(Relation target, IloadSlice *slice, IloadColumns *columns,
+				   const char *query, Snapshot snapshot)
 {
 	IloadStage *stage = palloc0(sizeof(IloadStage));
-	StageRun	run = {.stage = stage,.target = target,.slice = slice};
-	Query	   *tree = build_query(target, slice, columns, query);
+	Query	   *tree;
 
+	stage->target = target;
+	stage->slice = slice;
 	stage->columns = columns;
-	stage->sketch = iload_sketch_create();
-	stage->spool = tuplestore_begin_heap(false, false, work_mem / 2);
-	run.key = key_position(columns, slice);
-	run.first_key = slice->lower;
-	run.hasher = iload_columns_hasher(columns);
-	run.row_context = AllocSetContextCreate(CurrentMemoryContext,
-											"idempotent_load staged row",
-											ALLOCSET_DEFAULT_SIZES);
-	(void) iload_query_run(tree, query, iload_slice_params(slice), NULL, snapshot,
-						   stage_row, &run);
-	MemoryContextDelete(run.row_context);
+	stage->query = query;
+	tree = iload_query_rewrite(build_query(target, slice, columns, query));
+	stage->repeatable = !contain_volatile_functions((Node *) tree);
+	PushActiveSnapshot(snapshot);
+	stage->plan = iload_query_plan(tree, query, iload_slice_params(slice));
+	PopActiveSnapshot();
 	return stage;
+}
+
+/* Run the query and do with each row as "run" says. */
+static void
+run_query(StageRun *run, Snapshot snapshot)
+{
+	IloadStage *stage = run->stage;
+
+	memset(&stage->fingerprint, 0, sizeof(stage->fingerprint));
+	stage->size = 0;
+	run->key = key_position(stage->columns, stage->slice);
+	run->first_key = stage->slice->lower;
+	run->hasher = iload_columns_hasher(stage->columns);
+	run->row = MakeSingleTupleTableSlot(stage->columns->desc, &TTSOpsVirtual);
+	run->stored = MakeSingleTupleTableSlot(stage->columns->desc, &TTSOpsHeapTuple);
+	run->row_context = AllocSetContextCreate(CurrentMemoryContext,
+											 "idempotent_load staged row",
+											 ALLOCSET_DEFAULT_SIZES);
+	(void) iload_query_execute(stage->plan, stage->query, iload_slice_params(stage->slice),
+							   NULL, snapshot, stage_row, run);
+	ExecDropSingleTupleTableSlot(run->stored);
+	ExecDropSingleTupleTableSlot(run->row);
+	MemoryContextDelete(run->row_context);
+}
+
+/* The bytes of the rows that the planner expects. */
+static double
+expected_size(const PlannedStmt *plan)
+{
+	return plan->planTree->plan_rows * plan->planTree->plan_width;
+}
+
+/*
+ * Is it no matter if the query is run once more?  It has no volatile functions, and
+ * is expected to cost no more than to write the spool and read it.
+ */
+bool
+iload_stage_can_probe(const IloadStage *stage)
+{
+	Plan	   *plan = stage->plan->planTree;
+
+	return stage->repeatable &&
+		plan->total_cost <= plan->plan_rows * cpu_tuple_cost +
+		2 * expected_size(stage->plan) / BLCKSZ * seq_page_cost;
+}
+
+/*
+ * Run the query with the snapshot given for the fingerprint of its rows, and keep
+ * none of them.
+ *
+ * Errors: a stray row, and whatever the query raises.
+ */
+void
+iload_stage_probe(IloadStage *stage, Snapshot snapshot)
+{
+	StageRun	run = {.stage = stage,.probe = true};
+
+	run_query(&run, snapshot);
+}
+
+/*
+ * Run the query with the snapshot given and spool its rows.  Where "leaves" is not
+ * NULL and rows of "min_size" bytes or more are expected, they go into new files
+ * for these leaves instead.
+ *
+ * The spool is released by iload_stage_end, or with the transaction.
+ *
+ * Errors: a stray row, and whatever the query raises.
+ */
+void
+iload_stage_run(IloadStage *stage, Snapshot snapshot, IloadLeaves *leaves, Size min_size)
+{
+	StageRun	run = {.stage = stage};
+
+	stage->sketch = iload_sketch_create();
+	if (leaves != NULL && expected_size(stage->plan) >= min_size &&
+		!(stage->plan->parallelModeNeeded && iload_transients_call_functions(leaves)))
+		stage->transients = iload_transients_begin(stage->target, leaves, stage->columns);
+	else
+		stage->spool = begin_spool();
+	run_query(&run, snapshot);
+	if (stage->transients != NULL)
+		iload_transients_finish(stage->transients);
+}
+
+/* Put the spooled rows into new files. */
+void
+iload_stage_fill(IloadStage *stage, IloadTransients *transients)
+{
+	TupleTableSlot *row = MakeSingleTupleTableSlot(stage->columns->desc, &TTSOpsMinimalTuple);
+	uint64		rows = 0;
+
+	tuplestore_rescan(stage->spool);
+	while (tuplestore_gettupleslot(stage->spool, true, false, row))
+	{
+		CHECK_FOR_INTERRUPTS();
+		iload_transients_put(transients, row);
+		iload_progress_rows(++rows);
+	}
+	ExecDropSingleTupleTableSlot(row);
+}
+
+/* State of reading rows back from new files. */
+typedef struct StageUnload
+{
+	Tuplestorestate *spool;
+	MemoryContext row_context;
+} StageUnload;
+
+static void
+unload_row(TupleTableSlot *row, void *arg)
+{
+	StageUnload *unload = arg;
+	MemoryContext old;
+
+	MemoryContextReset(unload->row_context);
+	old = MemoryContextSwitchTo(unload->row_context);
+	fetch_external(row);
+	tuplestore_puttupleslot(unload->spool, row);
+	MemoryContextSwitchTo(old);
+}
+
+/* Spool the rows after all, where the new files cannot take the leaves' place. */
+void
+iload_stage_unload(IloadStage *stage)
+{
+	StageUnload unload = {
+		.spool = begin_spool(),
+		.row_context = AllocSetContextCreate(CurrentMemoryContext, "idempotent_load staged row",
+											 ALLOCSET_DEFAULT_SIZES)
+	};
+
+	iload_transients_scan(stage->transients, unload_row, &unload);
+	iload_transients_drop(stage->transients);
+	MemoryContextDelete(unload.row_context);
+	stage->transients = NULL;
+	stage->spool = unload.spool;
 }
 
 /*
@@ -532,10 +700,14 @@ iload_stage_has_key(IloadStage *stage, IloadSlice *slice, bool single, Datum low
 	return found;
 }
 
-/* Release the spool and its temporary file. */
+/* Release the spool and its temporary file, and new files that are not used. */
 void
 iload_stage_end(IloadStage *stage)
 {
-	tuplestore_end(stage->spool);
+	if (stage->spool != NULL)
+		tuplestore_end(stage->spool);
+	if (stage->transients != NULL)
+		iload_transients_drop(stage->transients);
 	stage->spool = NULL;
+	stage->transients = NULL;
 }

@@ -13,19 +13,34 @@
 #include "fingerprint.h"
 #include "sketch.h"
 #include "slice.h"
+#include "transient.h"
 
 typedef struct IloadStage
 {
+	Relation	target;			/* as given; not owned */
+	IloadSlice *slice;
 	IloadColumns *columns;
-	Tuplestorestate *spool;		/* rows of the loaded columns */
+	const char *query;
+	PlannedStmt *plan;
+	bool		repeatable;		/* no volatile functions */
+	Tuplestorestate *spool;		/* rows of the loaded columns; NULL where they
+								 * went straight into new files */
+	IloadTransients *transients;	/* these files, or NULL */
+	uint64		size;			/* bytes of the rows */
 	IloadFingerprint fingerprint;	/* of the compared columns */
 	IloadSketch *sketch;		/* the same rows; the stored ones come to it
 								 * when the slice is compared */
 } IloadStage;
 
-extern IloadStage *iload_stage_run(Relation target, IloadSlice *slice,
-								   IloadColumns *columns, const char *query,
-								   Snapshot snapshot);
+extern IloadStage *iload_stage_create(Relation target, IloadSlice *slice,
+									  IloadColumns *columns, const char *query,
+									  Snapshot snapshot);
+extern bool iload_stage_can_probe(const IloadStage *stage);
+extern void iload_stage_probe(IloadStage *stage, Snapshot snapshot);
+extern void iload_stage_run(IloadStage *stage, Snapshot snapshot, IloadLeaves *leaves,
+							Size min_size);
+extern void iload_stage_fill(IloadStage *stage, IloadTransients *transients);
+extern void iload_stage_unload(IloadStage *stage);
 extern bool iload_stage_has_key(IloadStage *stage, IloadSlice *slice, bool single,
 								Datum lower, Datum upper);
 extern void iload_stage_end(IloadStage *stage);

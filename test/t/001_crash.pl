@@ -20,7 +20,7 @@ make_rows_function($node);
 my %method_of = (
 	part_diff => 'diff',
 	part_delete => 'delete',
-	part_new => 'auto',
+	part_new => 'diff',
 	plain_diff => 'diff',
 	plain_delete => 'delete');
 my @tables = sort keys %method_of;

@@ -64,13 +64,15 @@ sub private_mb
 
 sub load
 {
-	my ($name, $work_mem_mb, $date, $count, $changed, $expected) = @_;
+	my ($name, $work_mem_mb, $date, $count, $changed, $expected, $method) = @_;
+
+	$method ||= 'auto';
 	my $session = session($node);
 	my $started = time;
 
 	$session->must("SET work_mem = '${work_mem_mb}MB'");
 	my $result = $session->must('SELECT r.method, r.inserted, r.deleted FROM'
-		  . " replace_partition('facts', '$date', '" . query($count, $changed) . "') r");
+		  . " replace_partition('facts', '$date', '" . query($count, $changed) . "', method => '$method') r");
 	my $seconds = time - $started;
 	my $mb = private_mb($session->pid);
 
@@ -85,11 +87,12 @@ sub load
 
 my $percent = $rows / 100;
 
-load('first load', 4, '2026-08-01', $rows, 'false', "diff|$rows|0");
+load('first load', 4, '2026-08-01', $rows, 'false', "swap|$rows|0");
 load('unchanged retry', 4, '2026-08-01', $rows, 'false', 'none|0|0');
 load('one percent changed', 64, '2026-08-01', $rows, 'g % 100 = 0', "diff|$percent|$percent");
-load('first load', 64, '2026-08-02', $rewritten, 'false', "diff|$rewritten|0");
-load('all rows changed', 4, '2026-08-02', $rewritten, 'true', "diff|$rewritten|$rewritten");
+load('first load', 64, '2026-08-02', $rewritten, 'false', "swap|$rewritten|0");
+load('all rows changed', 4, '2026-08-02', $rewritten, 'true', "swap|$rewritten|$rewritten");
+load('all rows changed', 4, '2026-08-02', $rewritten, 'false', "diff|$rewritten|$rewritten", 'diff');
 
 $node->stop;
 done_testing();

@@ -41,10 +41,11 @@ my %fingerprint_of = map { $_ => $node->safe_psql('postgres',
 
 sub load_text
 {
-	my ($table, $day, $text) = @_;
+	my ($table, $day, $text, $method) = @_;
 
+	$method ||= 'diff';
 	return "SELECT r.method, r.rows, r.inserted, r.fingerprint FROM replace_partition("
-	  . "'$table', '$day', \$q\$$text\$q\$, date_column => 'day') r";
+	  . "'$table', '$day', \$q\$$text\$q\$, date_column => 'day', method => '$method') r";
 }
 
 # A tenth of the rows are missing and a tenth are wrong.
@@ -64,18 +65,19 @@ sub load_both
 	my $rows = $rows_of{$day};
 	my $fingerprint = $fingerprint_of{$day};
 
-	foreach my $table (@tables)
+	foreach my $way ([ 'part', 'diff', $missing ], [ 'part', 'swap', $rows ], [ 'plain', 'diff', $missing ])
 	{
+		my ($table, $method, $inserted) = @$way;
 		my $session = session($node);
 
 		spoil($session, $table, $day);
 		my $others = $session->must("SELECT fingerprint(t) FROM $table t WHERE day <> '$day'");
 
 		$session->must($settings);
-		is($session->must(load_text($table, $day, $text)), "diff|$rows|$missing|$fingerprint",
-			"$name: $table is loaded");
-		is($session->must(load_text($table, $day, $text)), "none|$rows|0|$fingerprint",
-			"$name: a retry of $table finds nothing to do");
+		is($session->must(load_text($table, $day, $text, $method)), "$method|$rows|$inserted|$fingerprint",
+			"$name: $table is loaded by $method");
+		is($session->must(load_text($table, $day, $text, $method)), "none|$rows|0|$fingerprint",
+			"$name: a retry of $table by $method finds nothing to do");
 		is($session->must("SELECT fingerprint(t) FROM $table t WHERE day <> '$day'"), $others,
 			"$name: other days of $table are untouched");
 		is($session->must("SELECT fingerprint(t) FROM $table t WHERE day = '$day'"), $fingerprint,

@@ -179,7 +179,9 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype = 
 my $loads = $node->safe_psql('postgres', 'SELECT method, count(*) FROM load_history GROUP BY 1 ORDER BY 1');
 
 note("loads: $loads" =~ s/\n/, /gr);
-is(join(' ', $loads =~ /^(\w+)/mg), 'delete diff none', 'loads of each method were among them');
+# auto may swap too, where a leaf has grown
+is(join(' ', grep { $_ ne 'swap' } $loads =~ /^(\w+)/mg), 'delete diff none',
+	'loads of each method were among them');
 
 cmp_ok($node->safe_psql('postgres', 'SELECT count(DISTINCT day) FROM fresh'), '>', $seconds,
 	'many new days were loaded');

@@ -15,7 +15,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node session close_gate wait_at_gate wait_for_lock
-  error_of make_rows_function make_table state_of expect_rows relation_names temp_files);
+  error_of make_rows_function make_table state_of expect_rows relation_names temp_files
+  add_checkers storage_faults expect_sound expect_frozen);
 
 # A started node with the extension in database postgres.  Options: conf is text
 # for postgresql.conf, init are parameters of init.
@@ -179,6 +180,144 @@ sub temp_files
 	my ($node) = @_;
 
 	return map { glob "$_/*" } glob $node->data_dir . '/base/pgsql_tmp';
+}
+
+# What storage_faults and expect_frozen need.  False where the server does not
+# have them.
+sub add_checkers
+{
+	my ($node, $dbname) = @_;
+
+	return 0 if $node->safe_psql('postgres', <<'SQL') < 2;
+SELECT count(*) FROM pg_available_extensions WHERE name IN ('amcheck', 'pg_visibility')
+SQL
+	$node->safe_psql($dbname || 'postgres',
+		'CREATE EXTENSION IF NOT EXISTS amcheck; CREATE EXTENSION IF NOT EXISTS pg_visibility');
+	return 1;
+}
+
+# Whatever is wrong with the storage of a database, as the server's own checkers
+# and its catalogs tell: heaps, TOAST, btrees, visibility maps, freezing limits,
+# names and dependencies, files.  Option crashed: a crash leaves files of
+# transactions that had not ended, as the server does not remove them; files are
+# then not looked for.
+sub storage_faults
+{
+	my ($node, $dbname, %option) = @_;
+	my $standby = $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
+	my $index_check = $standby ? 'bt_index_check' : 'bt_index_parent_check';
+
+	# unlogged relations cannot be read on a standby
+	my $readable = $standby ? "c.relpersistence = 'p'" : "c.relpersistence <> 't'";
+	my $sql = <<SQL;
+SELECT 'heap', c.oid::regclass::text, h.blkno || ' ' || h.msg
+FROM pg_class c, LATERAL verify_heapam(c.oid) h
+WHERE c.relkind IN ('r', 'm', 't') AND $readable
+UNION ALL
+SELECT 'index', c.oid::regclass::text, 'is not valid'
+FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+WHERE NOT (indisvalid AND indisready AND indislive)
+UNION ALL
+SELECT 'index', c.oid::regclass::text, 'has another persistence than its table'
+FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
+WHERE c.relpersistence <> t.relpersistence
+UNION ALL
+SELECT 'not visible', c.oid::regclass::text, f.t_ctid::text
+FROM pg_class c, LATERAL pg_check_visible(c.oid) f
+WHERE c.relkind IN ('r', 'm', 't') AND c.oid >= 16384 AND $readable
+UNION ALL
+SELECT 'not frozen', c.oid::regclass::text, f.t_ctid::text
+FROM pg_class c, LATERAL pg_check_frozen(c.oid) f
+WHERE c.relkind IN ('r', 'm', 't') AND c.oid >= 16384 AND $readable
+UNION ALL
+SELECT 'freezing limit', c.oid::regclass::text, c.relfrozenxid || ' ' || c.relminmxid
+FROM pg_class c
+WHERE c.relkind IN ('r', 'm', 't') AND NOT (c.relfrozenxid::text::bigint >= 3 AND
+	age(c.relfrozenxid) BETWEEN 0 AND 1000000000 AND
+	c.relminmxid::text::bigint >= 1 AND mxid_age(c.relminmxid) BETWEEN 0 AND 1000000000)
+UNION ALL
+SELECT 'left over', c.oid::regclass::text, '' FROM pg_class c WHERE c.relname LIKE 'pg/_temp/_%' ESCAPE '/'
+UNION ALL
+SELECT 'left over', t.oid::regtype::text, '' FROM pg_type t WHERE ltrim(t.typname, '_') LIKE 'pg/_temp/_%' ESCAPE '/'
+UNION ALL
+SELECT 'name of TOAST', c.oid::regclass::text, t.relname
+FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
+WHERE c.oid >= 16384 AND t.relname <> 'pg_toast_' || c.oid
+UNION ALL
+SELECT 'name of TOAST index', c.oid::regclass::text, x.oid::regclass::text
+FROM pg_class c JOIN pg_index i ON i.indrelid = c.reltoastrelid JOIN pg_class x ON x.oid = i.indexrelid
+WHERE c.oid >= 16384 AND x.relname <> 'pg_toast_' || c.oid || '_index'
+UNION ALL
+SELECT 'TOAST of no table', t.oid::regclass::text, ''
+FROM pg_class t LEFT JOIN pg_class c ON c.reltoastrelid = t.oid
+WHERE t.relkind = 't' AND c.oid IS NULL
+UNION ALL
+SELECT 'one file', string_agg(c.oid::regclass::text, ' '), c.relfilenode::text
+FROM pg_class c WHERE c.relfilenode <> 0
+GROUP BY c.reltablespace, c.relfilenode HAVING count(*) > 1
+UNION ALL
+SELECT 'dangling', a.catalog, a.oid::text
+FROM (SELECT 'pg_depend', d.objid FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+	UNION SELECT 'pg_depend', d.refobjid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass
+	UNION SELECT 'pg_shdepend', d.objid FROM pg_shdepend d JOIN pg_database b ON b.oid = d.dbid
+		WHERE d.classid = 'pg_class'::regclass AND b.datname = current_database()
+	UNION SELECT 'pg_attribute', attrelid FROM pg_attribute
+	UNION SELECT 'pg_statistic', starelid FROM pg_statistic
+	UNION SELECT 'pg_index', indexrelid FROM pg_index
+	UNION SELECT 'pg_type', typrelid FROM pg_type WHERE typrelid <> 0) a (catalog, oid)
+WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = a.oid);
+SELECT 'index', c.oid::regclass, r::text
+FROM pg_class c, LATERAL $index_check(c.oid, true) r
+WHERE c.relkind = 'i' AND c.relam = 403 AND $readable AND r::text <> '';
+SQL
+
+	$sql = "CHECKPOINT;\n$sql" unless $standby;
+	$sql .= <<'SQL' unless $option{crashed};
+WITH expected AS (
+	SELECT pg_relation_filepath(oid) AS path FROM pg_class
+	WHERE relkind IN ('r', 'i', 't', 'm', 'S') AND NOT relisshared AND relpersistence <> 't'
+), folders AS (
+	SELECT DISTINCT regexp_replace(path, '/[^/]*$', '') AS folder FROM expected
+), found AS (
+	SELECT DISTINCT folder || '/' || substring(file FROM '^\d+') AS path
+	FROM folders, LATERAL pg_ls_dir(folder) file WHERE file ~ '^\d+'
+)
+SELECT 'file of no relation', path FROM (TABLE found EXCEPT TABLE expected) o
+UNION ALL
+SELECT 'no such file', path FROM (TABLE expected EXCEPT TABLE found) m;
+SQL
+	my ($rc, $out, $err) = $node->psql($dbname || 'postgres', $sql);
+
+	return join "\n", grep { $_ ne '' } $out, $err;
+}
+
+# The storage of a database has no fault.
+sub expect_sound
+{
+	my ($node, $dbname, $name, %option) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is(substr(storage_faults($node, $dbname, %option), 0, 1000), '', $name);
+}
+
+# Tables whose names match have all pages, also of their TOAST, all-visible and
+# all-frozen in the map, and marked so themselves.  So many pages there are at
+# least, that the test does not hold for want of them.
+sub expect_frozen
+{
+	my ($node, $dbname, $pattern, $pages, $name) = @_;
+	my $readable = $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't' ? "AND relpersistence = 'p'" : '';
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is($node->safe_psql($dbname || 'postgres', <<SQL), "t|", $name);
+WITH heaps AS (
+	SELECT unnest(ARRAY[oid, reltoastrelid]) AS oid FROM pg_class
+	WHERE relkind = 'r' AND relname ~ '$pattern' $readable
+)
+SELECT count(*) >= $pages, string_agg(format('%s %s: %s %s %s', oid::regclass, blkno, all_visible, all_frozen,
+	pd_all_visible), ', ') FILTER (WHERE NOT (all_visible AND all_frozen AND pd_all_visible))
+FROM heaps, LATERAL pg_visibility(oid) WHERE oid <> 0
+SQL
 }
 
 # A psql that runs in the background and is spoken to command by command.

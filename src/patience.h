@@ -1,0 +1,21 @@
+/*
+ * patience.h
+ *		Patience: how long a load waits to be alone with its leaves.
+ */
+#ifndef ILOAD_PATIENCE_H
+#define ILOAD_PATIENCE_H
+
+#include "nodes/pg_list.h"
+
+typedef struct IloadPatience
+{
+	Oid			target;
+	long		left;			/* milliseconds */
+} IloadPatience;
+
+extern void iload_patience_begin(IloadPatience *patience, Oid target);
+extern bool iload_patience_is_needed(void);
+extern bool iload_patience_snapshots(IloadPatience *patience);
+extern bool iload_patience_lock(IloadPatience *patience, List *relids);
+
+#endif
