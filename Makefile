@@ -3,6 +3,7 @@
 #   make, make install      build and install for the pg_config in PATH (or PG_CONFIG=...)
 #   make test               every test, on a throwaway server; installs what is missing
 #   make demo               the demo, on a throwaway server
+#   make bench              all ways to load, by hand and ours, measured side by side
 #   make check-format       does pgindent leave src/ as it is?
 #   make format             let pgindent rewrite src/
 #
@@ -94,10 +95,13 @@ test:
 demo:
 	test/run-demo
 
+bench:
+	test/bench/run
+
 check-format:
 	ci/format
 
 format:
 	ci/format --write
 
-.PHONY: test demo check-format format
+.PHONY: test demo bench check-format format
