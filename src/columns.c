@@ -123,17 +123,29 @@ iload_columns_hasher(const IloadColumns *columns)
 	return iload_row_hasher_create(columns->desc, columns->ncompared, columns->compared);
 }
 
+/*
+ * The numbers of the loaded columns in "rel", which is the target or a leaf.
+ * Allocates in the current context.
+ */
+AttrNumber *
+iload_columns_attnums(const IloadColumns *columns, Relation rel)
+{
+	AttrNumber *attnums = palloc(columns->desc->natts * sizeof(AttrNumber));
+
+	for (int i = 0; i < columns->desc->natts; i++)
+		attnums[i] = get_attnum(RelationGetRelid(rel),
+								NameStr(TupleDescAttr(columns->desc, i)->attname));
+	return attnums;
+}
+
 /* A hasher of the compared columns for tuples as they are stored in a leaf. */
 IloadRowHasher *
 iload_columns_leaf_hasher(const IloadColumns *columns, Relation leaf)
 {
+	AttrNumber *loaded = iload_columns_attnums(columns, leaf);
 	AttrNumber *attnums = palloc(columns->ncompared * sizeof(AttrNumber));
 
 	for (int i = 0; i < columns->ncompared; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(columns->desc, columns->compared[i] - 1);
-
-		attnums[i] = get_attnum(RelationGetRelid(leaf), NameStr(att->attname));
-	}
+		attnums[i] = loaded[columns->compared[i] - 1];
 	return iload_row_hasher_create(RelationGetDescr(leaf), columns->ncompared, attnums);
 }

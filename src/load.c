@@ -137,7 +137,7 @@ gaps_with_rows(Load *load)
 	{
 		IloadGap   *gap = lfirst(lc);
 
-		if (iload_stage_has_key(load->stage, load->slice, gap->single, gap->lower, gap->upper))
+		if (iload_stage_has_key(load->stage, gap->single, gap->lower, gap->upper))
 			gaps = lappend(gaps, gap);
 	}
 	return gaps;

@@ -680,10 +680,10 @@ iload_stage_unload(IloadStage *stage)
  * "single", the key "lower"?
  */
 bool
-iload_stage_has_key(IloadStage *stage, IloadSlice *slice, bool single, Datum lower, Datum upper)
+iload_stage_has_key(IloadStage *stage, bool single, Datum lower, Datum upper)
 {
 	TupleTableSlot *row = MakeSingleTupleTableSlot(stage->columns->desc, &TTSOpsMinimalTuple);
-	AttrNumber	attnum = key_position(stage->columns, slice) + 1;
+	AttrNumber	attnum = key_position(stage->columns, stage->slice) + 1;
 	bool		found = false;
 
 	tuplestore_rescan(stage->spool);
@@ -691,10 +691,10 @@ iload_stage_has_key(IloadStage *stage, IloadSlice *slice, bool single, Datum low
 	{
 		bool		isnull;
 		Datum		key = slot_getattr(row, attnum, &isnull);
-		int			cmp = iload_key_cmp(slice->key, key, lower);
+		int			cmp = iload_key_cmp(stage->slice->key, key, lower);
 
 		CHECK_FOR_INTERRUPTS();
-		found = single ? cmp == 0 : cmp >= 0 && iload_key_cmp(slice->key, key, upper) < 0;
+		found = single ? cmp == 0 : cmp >= 0 && iload_key_cmp(stage->slice->key, key, upper) < 0;
 	}
 	ExecDropSingleTupleTableSlot(row);
 	return found;

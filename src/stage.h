@@ -41,8 +41,7 @@ extern void iload_stage_run(IloadStage *stage, Snapshot snapshot, IloadLeaves *l
 							Size min_size);
 extern void iload_stage_fill(IloadStage *stage, IloadTransients *transients);
 extern void iload_stage_unload(IloadStage *stage);
-extern bool iload_stage_has_key(IloadStage *stage, IloadSlice *slice, bool single,
-								Datum lower, Datum upper);
+extern bool iload_stage_has_key(IloadStage *stage, bool single, Datum lower, Datum upper);
 extern void iload_stage_end(IloadStage *stage);
 
 #endif

@@ -78,21 +78,18 @@ typedef struct TransientRouter
 	TupleTableSlot *row;		/* in the target's layout */
 } TransientRouter;
 
-/* Numbers of the loaded columns in a leaf, or NULL where it has just these. */
-static AttrNumber *
-leaf_attnums(const IloadColumns *columns, Relation leaf)
+/* Has a leaf the loaded columns and no others, in their order? */
+static bool
+has_same_layout(const IloadColumns *columns, Relation leaf, const AttrNumber *attnums)
 {
-	TupleDesc	desc = RelationGetDescr(leaf);
-	AttrNumber *attnums = palloc(columns->desc->natts * sizeof(AttrNumber));
-	bool		same = desc->natts == columns->desc->natts;
-
+	if (RelationGetDescr(leaf)->natts != columns->desc->natts)
+		return false;
 	for (int i = 0; i < columns->desc->natts; i++)
 	{
-		attnums[i] = get_attnum(RelationGetRelid(leaf),
-								NameStr(TupleDescAttr(columns->desc, i)->attname));
-		same = same && attnums[i] == i + 1;
+		if (attnums[i] != i + 1)
+			return false;
 	}
-	return same ? NULL : attnums;
+	return true;
 }
 
 static TransientFill *
@@ -104,8 +101,8 @@ fill_begin(const IloadColumns *columns, Oid leaf, Oid heap)
 	fill->heap = table_open(heap, NoLock);
 	fill->info = makeNode(ResultRelInfo);
 	InitResultRelInfo(fill->info, fill->leaf, 0, NULL, 0);
-	fill->attnums = leaf_attnums(columns, fill->leaf);
-	if (fill->attnums != NULL)
+	fill->attnums = iload_columns_attnums(columns, fill->leaf);
+	if (!has_same_layout(columns, fill->leaf, fill->attnums))
 		fill->row = MakeSingleTupleTableSlot(RelationGetDescr(fill->leaf), &TTSOpsVirtual);
 	fill->bulk = GetBulkInsertState();
 	return fill;
@@ -284,7 +281,7 @@ route(IloadTransients *transients, TupleTableSlot *row)
 static TupleTableSlot *
 in_layout_of(const IloadColumns *columns, TransientFill *fill, TupleTableSlot *row)
 {
-	if (fill->attnums == NULL)
+	if (fill->row == NULL)
 		return row;
 	lay_out(columns, fill->attnums, row, fill->row);
 	return fill->row;
@@ -451,7 +448,7 @@ scan_heap(const IloadColumns *columns, const IloadTransient *transient,
 		  TupleTableSlot *row, IloadRowFunction function, void *arg)
 {
 	Relation	heap = table_open(transient->heap, NoLock);
-	AttrNumber *attnums = leaf_attnums(columns, heap);
+	AttrNumber *attnums = iload_columns_attnums(columns, heap);
 	TupleTableSlot *slot = table_slot_create(heap, NULL);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	TableScanDesc scan = table_beginscan(heap, snapshot, 0, NULL);
@@ -463,10 +460,8 @@ scan_heap(const IloadColumns *columns, const IloadTransient *transient,
 		ExecClearTuple(row);
 		for (int i = 0; i < columns->desc->natts; i++)
 		{
-			int			attnum = attnums != NULL ? attnums[i] : i + 1;
-
-			row->tts_values[i] = slot->tts_values[attnum - 1];
-			row->tts_isnull[i] = slot->tts_isnull[attnum - 1];
+			row->tts_values[i] = slot->tts_values[attnums[i] - 1];
+			row->tts_isnull[i] = slot->tts_isnull[attnums[i] - 1];
 		}
 		function(ExecStoreVirtualTuple(row), arg);
 	}
