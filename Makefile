@@ -40,6 +40,7 @@ REGRESS = \
 	fingerprint \
 	slice_fingerprint \
 	history \
+	jobs \
 	privileges
 ISOLATION = \
 	same_day \

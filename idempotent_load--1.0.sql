@@ -142,6 +142,114 @@ COMMENT ON FUNCTION replace_slice(pg_catalog.regclass, text, text, text, text, t
 'make the rows from lower up to, not including, upper equal to the result of a query';
 
 --
+-- Jobs
+--
+
+CREATE TABLE jobs (
+	name text PRIMARY KEY,
+	target pg_catalog.regclass,
+	query text,
+	command text,
+	date_column text,
+	period interval,
+	timezone text NOT NULL,
+	datestyle text NOT NULL,
+	search_path text NOT NULL,
+	method text,
+	on_empty text,
+	audit text,
+	if_running text,
+	create_partition boolean,
+	ignore_columns text[],
+	created_by text NOT NULL,
+	created_at timestamptz NOT NULL
+);
+
+COMMENT ON TABLE jobs IS
+'one row for each job: a named load (target and query), or a named command';
+COMMENT ON COLUMN jobs.name IS
+'name of the job, for run_job and others';
+COMMENT ON COLUMN jobs.target IS
+'table that the job loads; null for a command, as are the options of a load';
+COMMENT ON COLUMN jobs.query IS
+'query whose result the slice is made equal to';
+COMMENT ON COLUMN jobs.command IS
+'SQL text of one or more statements, with $1 the date; null for a load';
+COMMENT ON COLUMN jobs.date_column IS
+'key column of the target; null where the target has one that is obvious';
+COMMENT ON COLUMN jobs.period IS
+'length of the slice';
+COMMENT ON COLUMN jobs.timezone IS
+'setting TimeZone of each run, as it was when the job was created, or as given';
+COMMENT ON COLUMN jobs.datestyle IS
+'setting DateStyle of each run, as it was when the job was created';
+COMMENT ON COLUMN jobs.search_path IS
+'setting search_path of each run, as it was when the job was created';
+COMMENT ON COLUMN jobs.method IS
+'how the slice is brought to the result: auto, swap, diff or delete';
+COMMENT ON COLUMN jobs.on_empty IS
+'what is done where the result is empty and the slice is not: error, replace or keep';
+COMMENT ON COLUMN jobs.audit IS
+'query that must be true before a load is published';
+COMMENT ON COLUMN jobs.if_running IS
+'what is done where another load of the slice is running: wait, fail, skip or cancel';
+COMMENT ON COLUMN jobs.create_partition IS
+'whether a missing partition is made';
+COMMENT ON COLUMN jobs.ignore_columns IS
+'columns that do not count when rows are compared';
+COMMENT ON COLUMN jobs.created_by IS
+'role that created the job; its members may drop it';
+COMMENT ON COLUMN jobs.created_at IS
+'when the job was created, by the server''s clock';
+
+REVOKE ALL ON jobs FROM PUBLIC;
+GRANT SELECT ON jobs TO PUBLIC;
+
+SELECT pg_catalog.pg_extension_config_dump('jobs', '');
+
+CREATE FUNCTION create_job(
+	name text,
+	target pg_catalog.regclass DEFAULT NULL,
+	query text DEFAULT NULL,
+	command text DEFAULT NULL,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT '1 day',
+	timezone text DEFAULT NULL,
+	method text DEFAULT 'auto',
+	on_empty text DEFAULT 'error',
+	audit text DEFAULT NULL,
+	if_running text DEFAULT 'wait',
+	create_partition boolean DEFAULT true,
+	ignore_columns text[] DEFAULT NULL
+) RETURNS void
+AS 'MODULE_PATHNAME', 'iload_create_job'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION create_job(text, pg_catalog.regclass, text, text, text, interval, text, text, text, text, text, boolean, text[]) IS
+'give a name to a load (target and query), or to a command';
+
+CREATE FUNCTION drop_job(
+	name text,
+	if_exists boolean DEFAULT false
+) RETURNS void
+AS 'MODULE_PATHNAME', 'iload_drop_job'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION drop_job(text, boolean) IS
+'forget a job; what it has loaded stays';
+
+CREATE FUNCTION run_job(
+	name text,
+	date date,
+	run_id text DEFAULT NULL
+) RETURNS load_result
+AS 'MODULE_PATHNAME', 'iload_run_job'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION run_job(text, date, text) IS
+'run a job, or a function by its signature, for a date';
+
+--
 -- Fingerprint of a slice
 --
 

@@ -7,7 +7,6 @@
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "nodes/value.h"
-#include "utils/array.h"
 #include "utils/builtins.h"
 
 #include "argument.h"
@@ -52,28 +51,32 @@ iload_argument_require(FunctionCallInfo fcinfo, int argno, const char *name)
 				 errmsg("%s must not be null", name)));
 }
 
-/* A list of String nodes from a text[] argument. */
+/* A list of String nodes from an array of type text[].  "name" is for messages. */
 List *
-iload_argument_names(FunctionCallInfo fcinfo, int argno)
+iload_array_names(ArrayType *array, const char *name)
 {
 	List	   *names = NIL;
 	Datum	   *elements;
 	bool	   *nulls;
 	int			n;
 
-	if (PG_ARGISNULL(argno))
-		return NIL;
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(argno), TEXTOID, -1, false, TYPALIGN_INT,
-					  &elements, &nulls, &n);
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements, &nulls, &n);
 	for (int i = 0; i < n; i++)
 	{
 		if (nulls[i])
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("ignore_columns must not contain nulls")));
+					 errmsg("%s must not contain nulls", name)));
 		names = lappend(names, makeString(TextDatumGetCString(elements[i])));
 	}
 	return names;
+}
+
+/* A list of String nodes from a text[] argument. */
+List *
+iload_argument_names(FunctionCallInfo fcinfo, int argno, const char *name)
+{
+	return PG_ARGISNULL(argno) ? NIL : iload_array_names(PG_GETARG_ARRAYTYPE_P(argno), name);
 }
 
 /* A period, which is a day where the argument is null. */

@@ -32,6 +32,13 @@ typedef struct QueryErrorContext
 	const char *what;
 } QueryErrorContext;
 
+/* Is it a statement of our own, rather than of a user? */
+bool
+iload_query_is_ours(const char *text)
+{
+	return text !=NULL && strncmp(text, ILOAD_QUERY_MARK, strlen(ILOAD_QUERY_MARK)) == 0;
+}
+
 /* Turn a cursor position into one within the text given by the user. */
 static void
 query_error_callback(void *arg)

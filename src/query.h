@@ -12,12 +12,16 @@
 #include "utils/queryenvironment.h"
 #include "utils/snapshot.h"
 
+/* How the text of a statement of our own begins. */
+#define ILOAD_QUERY_MARK "/* idempotent_load */ "
+
 /*
  * A receiver that hands each row to a function.  "desc" is that of the rows;
  * the slot is good until the function returns.
  */
 typedef void (*IloadRowFunction) (TupleTableSlot *slot, void *arg);
 
+extern bool iload_query_is_ours(const char *text);
 extern SelectStmt *iload_query_parse(const char *text, const char *what);
 extern Query *iload_query_analyze(SelectStmt *select, const char *text, const char *what,
 								  const Oid *param_types, int nparams,

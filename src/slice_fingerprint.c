@@ -88,7 +88,7 @@ iload_partition_fingerprint(PG_FUNCTION_ARGS)
 	args.date_column = iload_argument_text(fcinfo, 2);
 	args.slice.period = iload_argument_period(fcinfo, 3);
 	args.timezone = iload_argument_text(fcinfo, 4);
-	args.ignore_columns = iload_argument_names(fcinfo, 5);
+	args.ignore_columns = iload_argument_names(fcinfo, 5, "ignore_columns");
 	return return_fingerprint(&args);
 }
 
@@ -108,6 +108,6 @@ iload_slice_fingerprint(PG_FUNCTION_ARGS)
 	args.slice.upper = iload_argument_text(fcinfo, 2);
 	args.date_column = iload_argument_text(fcinfo, 3);
 	args.timezone = iload_argument_text(fcinfo, 4);
-	args.ignore_columns = iload_argument_names(fcinfo, 5);
+	args.ignore_columns = iload_argument_names(fcinfo, 5, "ignore_columns");
 	return return_fingerprint(&args);
 }

@@ -514,6 +514,18 @@ begin_spool(void)
 }
 
 /*
+ * Check all of the query that can be checked without a plan.
+ *
+ * Errors: a query of another shape.
+ */
+void
+iload_stage_check(Relation target, IloadSlice *slice, const IloadColumns *columns,
+				  const char *query)
+{
+	(void) build_query(target, slice, columns, query);
+}
+
+/*
  * Parse and plan the query, whose rows are going to be staged.  The result lives in
  * the current context.
  *

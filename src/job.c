@@ -1,0 +1,553 @@
+/*
+ * job.c
+ *		The table jobs, and the SQL functions create_job and drop_job.
+ *
+ * A job is a named load (target, query and options) or a named command.  It pins
+ * the environment in which it was made: TimeZone, DateStyle and search_path.  All
+ * that can be known to be wrong without a run is refused when the job is made.
+ *
+ * A function or procedure that takes a date is a job without a row: its name is
+ * its signature.  So no registered job has a parenthesis in its name.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "nodes/value.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/datetime.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "argument.h"
+#include "job.h"
+#include "options.h"
+#include "own_table.h"
+#include "query.h"
+#include "stage.h"
+#include "target.h"
+
+PG_FUNCTION_INFO_V1(iload_create_job);
+PG_FUNCTION_INFO_V1(iload_drop_job);
+
+#define JOB_TABLE	"jobs"
+
+/* The columns that make up a job, in the order of JobColumn. */
+#define JOB_COLUMNS \
+	"name, target, query, command, date_column, period, timezone, datestyle, search_path," \
+	" method, on_empty, audit, if_running, create_partition, ignore_columns"
+#define JOB_PARAMETERS \
+	"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15"
+#define JOB_NPARAMETERS 15
+
+typedef enum JobColumn
+{
+	JOB_NAME = 1,
+	JOB_TARGET,
+	JOB_QUERY,
+	JOB_COMMAND,
+	JOB_DATE_COLUMN,
+	JOB_PERIOD,
+	JOB_TIMEZONE,
+	JOB_DATESTYLE,
+	JOB_SEARCH_PATH,
+	JOB_METHOD,
+	JOB_ON_EMPTY,
+	JOB_AUDIT,
+	JOB_IF_RUNNING,
+	JOB_CREATE_PARTITION,
+	JOB_IGNORE_COLUMNS
+} JobColumn;
+
+/* The options of a query job, from the row that SPI has read. */
+static void
+read_query_options(IloadJob *job, HeapTuple tup, TupleDesc desc)
+{
+	IloadOptions *options = &job->options;
+	Datum		value;
+	bool		isnull;
+
+	job->target = DatumGetObjectId(SPI_getbinval(tup, desc, JOB_TARGET, &isnull));
+	value = SPI_getbinval(tup, desc, JOB_PERIOD, &isnull);
+	job->period = palloc(sizeof(Interval));
+	*job->period = *DatumGetIntervalP(value);
+
+	/* options->timezone is not set: the whole run is in the pinned one */
+	options->date_column = SPI_getvalue(tup, desc, JOB_DATE_COLUMN);
+	iload_options_set_words(options,
+							SPI_getvalue(tup, desc, JOB_METHOD),
+							SPI_getvalue(tup, desc, JOB_ON_EMPTY),
+							SPI_getvalue(tup, desc, JOB_IF_RUNNING));
+	options->audit = SPI_getvalue(tup, desc, JOB_AUDIT);
+	options->create_partition =
+		DatumGetBool(SPI_getbinval(tup, desc, JOB_CREATE_PARTITION, &isnull));
+	value = SPI_getbinval(tup, desc, JOB_IGNORE_COLUMNS, &isnull);
+	if (!isnull)
+		options->ignore_columns = iload_array_names(DatumGetArrayTypeP(value), "ignore_columns");
+}
+
+/* A job from the row that SPI has read. */
+static IloadJob *
+read_row(HeapTuple tup, TupleDesc desc)
+{
+	IloadJob   *job = palloc0(sizeof(IloadJob));
+	char	   *query = SPI_getvalue(tup, desc, JOB_QUERY);
+
+	job->name = SPI_getvalue(tup, desc, JOB_NAME);
+	job->timezone = SPI_getvalue(tup, desc, JOB_TIMEZONE);
+	job->datestyle = SPI_getvalue(tup, desc, JOB_DATESTYLE);
+	job->search_path = SPI_getvalue(tup, desc, JOB_SEARCH_PATH);
+	if (query != NULL)
+	{
+		job->kind = ILOAD_JOB_QUERY;
+		job->text = query;
+		read_query_options(job, tup, desc);
+	}
+	else
+	{
+		job->kind = ILOAD_JOB_COMMAND;
+		job->text = SPI_getvalue(tup, desc, JOB_COMMAND);
+	}
+	return job;
+}
+
+/* The registered job of a name, or NULL. */
+static IloadJob *
+find_registered(Oid schema, const char *name)
+{
+	MemoryContext context = CurrentMemoryContext;
+	IloadOwnValues values = {0};
+	IloadJob   *job = NULL;
+
+	SPI_connect();
+	iload_own_values_add_text(&values, name);
+	iload_own_table_execute(schema, JOB_TABLE,
+							psprintf("SELECT " JOB_COLUMNS " FROM %s"
+									 " WHERE name OPERATOR(pg_catalog.=) $1",
+									 iload_own_table_name(schema, JOB_TABLE)),
+							&values, true, SPI_OK_SELECT);
+	if (SPI_processed == 1)
+	{
+		MemoryContextSwitchTo(context);
+		job = read_row(SPI_tuptable->vals[0], SPI_tuptable->tupdesc);
+	}
+	SPI_finish();
+	return job;
+}
+
+/* Why a function or procedure cannot be a job, or NULL. */
+static const char *
+function_refusal(HeapTuple tup)
+{
+	Form_pg_proc proc = (Form_pg_proc) GETSTRUCT(tup);
+
+	if (proc->prokind != PROKIND_FUNCTION && proc->prokind != PROKIND_PROCEDURE)
+		return "It is an aggregate or a window function.";
+	if (proc->prorettype == TRIGGEROID || proc->prorettype == EVENT_TRIGGEROID)
+		return "It is a trigger function.";
+	if (OidIsValid(proc->provariadic))
+		return "Its last argument is VARIADIC.";
+	if (proc->pronargs != 1 || proc->proargtypes.values[0] != DATEOID)
+		return "It does not take exactly one argument, of type date.";
+	/* the modes are stored only where some argument is not IN */
+	if (proc->prokind == PROKIND_PROCEDURE &&
+		!heap_attisnull(tup, Anum_pg_proc_proargmodes, NULL))
+		return "It has OUT or INOUT arguments.";
+	return NULL;
+}
+
+/*
+ * The function or procedure of a signature, as a job.
+ *
+ * Errors: there is none, it takes something else than a date, the caller may not
+ * execute it.
+ */
+static IloadJob *
+find_function(const char *signature)
+{
+	Oid			oid = DatumGetObjectId(DirectFunctionCall1(regprocedurein,
+														   CStringGetDatum(signature)));
+	HeapTuple	tup = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+	Form_pg_proc proc;
+	IloadJob   *job;
+	const char *detail;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for function %u", oid);
+	detail = function_refusal(tup);
+	if (detail != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" cannot be run as a job", signature),
+				 errdetail_internal("%s", detail),
+				 errhint("A job is a function or procedure that takes one date.")));
+	proc = (Form_pg_proc) GETSTRUCT(tup);
+	if (!DatumGetBool(DirectFunctionCall2(has_function_privilege_id, ObjectIdGetDatum(oid),
+										  CStringGetTextDatum("EXECUTE"))))
+		aclcheck_error(ACLCHECK_NO_PRIV,
+					   proc->prokind == PROKIND_PROCEDURE ? OBJECT_PROCEDURE : OBJECT_FUNCTION,
+					   NameStr(proc->proname));
+
+	job = palloc0(sizeof(IloadJob));
+	job->kind = ILOAD_JOB_FUNCTION;
+	job->function = oid;
+	job->name = psprintf("%s(date)",
+						 quote_qualified_identifier(get_namespace_name(proc->pronamespace),
+													NameStr(proc->proname)));
+	ReleaseSysCache(tup);
+	return job;
+}
+
+/*
+ * The job of a name: a registered one, else the function or procedure whose
+ * signature it is.  "schema" is the extension's.  The result lives in the current
+ * context.  Needs an active snapshot.
+ *
+ * Errors: there is no such job, and those of find_function.
+ */
+IloadJob *
+iload_job_find(Oid schema, const char *name)
+{
+	IloadJob   *job = find_registered(schema, name);
+
+	if (job != NULL)
+		return job;
+	if (strchr(name, '(') == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("job \"%s\" does not exist", name),
+				 errhint("Names of jobs are in the table %s; a function is named by its signature, as in 'etl.load_payouts(date)'.",
+						 iload_own_table_name(schema, JOB_TABLE))));
+	return find_function(name);
+}
+
+/* Names become text[]. */
+static Datum
+names_array(List *names)
+{
+	Datum	   *elements = palloc(list_length(names) * sizeof(Datum));
+	ListCell   *lc;
+
+	foreach(lc, names)
+		elements[foreach_current_index(lc)] = CStringGetTextDatum(strVal(lfirst(lc)));
+	return PointerGetDatum(construct_array(elements, list_length(names), TEXTOID,
+										   -1, false, TYPALIGN_INT));
+}
+
+/* A job becomes parameters; what is no part of a command is null. */
+static void
+fill_values(IloadOwnValues *values, const IloadJob *job)
+{
+	const IloadOptions *options = &job->options;
+	bool		is_query = job->kind == ILOAD_JOB_QUERY;
+
+	iload_own_values_add_text(values, job->name);
+	iload_own_values_add(values, REGCLASSOID, ObjectIdGetDatum(job->target), !is_query);
+	iload_own_values_add_text(values, is_query ? job->text : NULL);
+	iload_own_values_add_text(values, is_query ? NULL : job->text);
+	iload_own_values_add_text(values, options->date_column);
+	iload_own_values_add(values, INTERVALOID, IntervalPGetDatum(job->period), !is_query);
+	iload_own_values_add_text(values, job->timezone);
+	iload_own_values_add_text(values, job->datestyle);
+	iload_own_values_add_text(values, job->search_path);
+	iload_own_values_add_text(values, is_query ? iload_method_name(options->method) : NULL);
+	iload_own_values_add_text(values, is_query ? iload_options_on_empty(options) : NULL);
+	iload_own_values_add_text(values, options->audit);
+	iload_own_values_add_text(values, is_query ? iload_options_if_running(options) : NULL);
+	iload_own_values_add(values, BOOLOID, BoolGetDatum(options->create_partition), !is_query);
+	if (options->ignore_columns == NIL)
+		iload_own_values_add(values, TEXTARRAYOID, (Datum) 0, true);
+	else
+		iload_own_values_add(values, TEXTARRAYOID, names_array(options->ignore_columns), false);
+	Assert(values->n == JOB_NPARAMETERS);
+}
+
+/*
+ * Register a job.  Two sessions that make one of the same name wait for each other,
+ * and the second one fails.
+ */
+static void
+insert_row(Oid schema, const IloadJob *job)
+{
+	IloadOwnValues values = {0};
+
+	SPI_connect();
+	fill_values(&values, job);
+	iload_own_values_add_text(&values, GetUserNameFromId(GetUserId(), false));
+	iload_own_values_add(&values, TIMESTAMPTZOID, TimestampTzGetDatum(GetCurrentTimestamp()),
+						 false);
+	iload_own_table_execute(schema, JOB_TABLE,
+							psprintf("INSERT INTO %s (" JOB_COLUMNS ", created_by, created_at)"
+									 " VALUES (" JOB_PARAMETERS ", $16, $17)"
+									 " ON CONFLICT (name) DO NOTHING",
+									 iload_own_table_name(schema, JOB_TABLE)),
+							&values, false, SPI_OK_INSERT);
+	if (SPI_processed != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_OBJECT),
+				 errmsg("job \"%s\" already exists", job->name)));
+	SPI_finish();
+}
+
+static void
+check_name(const char *name)
+{
+	if (name[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("name of a job must not be empty")));
+	if (strchr(name, '(') != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("name of job \"%s\" must not contain a parenthesis", name),
+				 errdetail("Such a name is the signature of a function.")));
+}
+
+/* Either target and query, or command. */
+static void
+check_kind(FunctionCallInfo fcinfo)
+{
+	bool		target = !PG_ARGISNULL(1);
+	bool		query = !PG_ARGISNULL(2);
+	bool		command = !PG_ARGISNULL(3);
+
+	if (target != query || query == command)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a job needs either target and query, or command"),
+				 errhint("Pass target and query for a job that loads a table, and command for SQL text that does its own writing.")));
+}
+
+/*
+ * Check what replace_partition checks before it runs the query.  The date makes no
+ * difference to that, if it is the start of every period: a Monday and the first day
+ * of a year.
+ *
+ * Locks: ACCESS SHARE on the target, to the end of the transaction.
+ */
+static void
+check_query(const IloadJob *job)
+{
+	Relation	target = iload_target_open(job->target, AccessShareLock);
+	IloadSliceArgs args = {.by_date = true,.period = job->period};
+	IloadSlice *slice;
+	IloadColumns *columns;
+
+	args.date = date2j(2001, 1, 1) - POSTGRES_EPOCH_JDATE;
+	slice = iload_slice_create(target, job->options.date_column, &args);
+	columns = iload_columns_create(target, slice->key->name, job->options.ignore_columns);
+	iload_stage_check(target, slice, columns, job->text);
+	if (job->options.audit != NULL)
+		(void) iload_query_parse(job->options.audit, "audit");
+	table_close(target, NoLock);
+}
+
+/* Options that say how a slice is loaded have no meaning for a command. */
+static void
+check_no_options(const IloadJob *job)
+{
+	const IloadOptions *options = &job->options;
+	const Interval *period = job->period;
+	const char *given = NULL;
+
+	if (options->date_column != NULL)
+		given = "date_column";
+	else if (period->month != 0 || period->day != 1 || period->time != 0)
+		given = "period";
+	else if (options->method != ILOAD_METHOD_AUTO)
+		given = "method";
+	else if (options->on_empty != ILOAD_EMPTY_ERROR)
+		given = "on_empty";
+	else if (options->audit != NULL)
+		given = "audit";
+	else if (options->if_running != ILOAD_RUNNING_WAIT)
+		given = "if_running";
+	else if (!options->create_partition)
+		given = "create_partition";
+	else if (options->ignore_columns != NIL)
+		given = "ignore_columns";
+	if (given != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("option \"%s\" is not for a job with a command", given),
+				 errhint("It says how a slice is loaded by target and query.")));
+}
+
+/* Show the place of a syntax error within the command. */
+static void
+command_error_callback(void *arg)
+{
+	const IloadJob *job = arg;
+
+	if (!function_parse_error_transpose(job->text))
+		errcontext("command of job \"%s\"", job->name);
+}
+
+/*
+ * A command must parse, and leave the transaction to its caller.  It is not
+ * analyzed: a statement may need what an earlier one makes.
+ */
+static void
+check_command(IloadJob *job)
+{
+	ErrorContextCallback callback;
+	List	   *statements;
+	ListCell   *lc;
+
+	callback.callback = command_error_callback;
+	callback.arg = job;
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
+	statements = pg_parse_query(job->text);
+	error_context_stack = callback.previous;
+
+	if (statements == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("command of job \"%s\" holds no statement", job->name)));
+	foreach(lc, statements)
+	{
+		Node	   *statement = lfirst_node(RawStmt, lc)->stmt;
+
+		if (IsA(statement, TransactionStmt))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+					 errmsg("command of job \"%s\" must not contain %s",
+							job->name, GetCommandTagName(CreateCommandTag(statement))),
+					 errdetail("A job runs in its caller's transaction."),
+					 errhint("Leave BEGIN, COMMIT and ROLLBACK to the caller.")));
+	}
+}
+
+/* Check a job in the environment in which it will run, and pin that. */
+static void
+check_and_pin(IloadJob *job)
+{
+	int			nestlevel = NewGUCNestLevel();
+
+	iload_slice_set_timezone(job->options.timezone);
+	job->timezone = GetConfigOptionByName("TimeZone", NULL, false);
+	job->datestyle = GetConfigOptionByName("DateStyle", NULL, false);
+	job->search_path = GetConfigOptionByName("search_path", NULL, false);
+	if (job->kind == ILOAD_JOB_QUERY)
+		check_query(job);
+	else
+		check_command(job);
+	AtEOXact_GUC(true, nestlevel);
+}
+
+/*
+ * create_job(name text, target regclass, query text, command text,
+ * date_column text, period interval, timezone text, method text, on_empty text,
+ * audit text, if_running text, create_partition boolean, ignore_columns text[])
+ * returns void
+ */
+Datum
+iload_create_job(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "idempotent_load", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	IloadJob	job = {0};
+
+	iload_argument_require(fcinfo, 0, "name");
+	job.name = iload_argument_text(fcinfo, 0);
+	check_name(job.name);
+	check_kind(fcinfo);
+	job.options.date_column = iload_argument_text(fcinfo, 4);
+	job.period = iload_argument_period(fcinfo, 5);
+	iload_options_read(fcinfo, 6, &job.options);
+	if (PG_ARGISNULL(3))
+	{
+		job.kind = ILOAD_JOB_QUERY;
+		job.target = PG_GETARG_OID(1);
+		job.text = iload_argument_text(fcinfo, 2);
+	}
+	else
+	{
+		job.kind = ILOAD_JOB_COMMAND;
+		job.text = iload_argument_text(fcinfo, 3);
+		check_no_options(&job);
+	}
+	check_and_pin(&job);
+	insert_row(get_func_namespace(fcinfo->flinfo->fn_oid), &job);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	PG_RETURN_VOID();
+}
+
+/* A job is dropped by who owns it, as any object. */
+static void
+check_may_drop(Oid schema, const char *name, const char *created_by)
+{
+	Oid			creator = get_role_oid(created_by, true);
+
+	if ((OidIsValid(creator) && has_privs_of_role(GetUserId(), creator)) ||
+		has_privs_of_role(GetUserId(), iload_own_table_owner(schema, JOB_TABLE)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+			 errmsg("permission denied for job \"%s\"", name),
+			 errdetail("It was created by role \"%s\".", created_by),
+			 errhint("Members of that role and of the extension's owner, and superusers, may drop it.")));
+}
+
+/* Drop a registered job; false if there is none. */
+static bool
+delete_row(Oid schema, const char *name)
+{
+	IloadOwnValues values = {0};
+	char	   *table = iload_own_table_name(schema, JOB_TABLE);
+	bool		found;
+
+	SPI_connect();
+	iload_own_values_add_text(&values, name);
+	/* the lock keeps it the same job until it is deleted */
+	iload_own_table_execute(schema, JOB_TABLE,
+							psprintf("SELECT created_by FROM %s"
+									 " WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE", table),
+							&values, false, SPI_OK_SELECT);
+	found = SPI_processed == 1;
+	if (found)
+	{
+		check_may_drop(schema, name,
+					   SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+		iload_own_table_execute(schema, JOB_TABLE,
+								psprintf("DELETE FROM %s WHERE name OPERATOR(pg_catalog.=) $1",
+										 table),
+								&values, false, SPI_OK_DELETE);
+	}
+	SPI_finish();
+	return found;
+}
+
+/* drop_job(name text, if_exists boolean) returns void */
+Datum
+iload_drop_job(PG_FUNCTION_ARGS)
+{
+	bool		if_exists = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
+	char	   *name;
+
+	iload_argument_require(fcinfo, 0, "name");
+	name = iload_argument_text(fcinfo, 0);
+	if (!delete_row(get_func_namespace(fcinfo->flinfo->fn_oid), name))
+	{
+		if (!if_exists)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("job \"%s\" does not exist", name)));
+		ereport(NOTICE,
+				(errmsg("job \"%s\" does not exist, skipping", name)));
+	}
+	PG_RETURN_VOID();
+}
