@@ -24,24 +24,8 @@
 
 #include "compat.h"
 #include "diff.h"
+#include "place_sort.h"
 #include "progress.h"
-
-/* Columns of a sort: the hash, then where the row lies. */
-typedef enum PlaceColumn
-{
-	COLUMN_HI,
-	COLUMN_LO,
-	COLUMN_LEAF,				/* OID; of staged rows, zero */
-	COLUMN_PLACE,				/* see encode_tid; of staged rows, its ordinal */
-	PLACE_NCOLUMNS
-} PlaceColumn;
-
-typedef struct PlaceSort
-{
-	Tuplesortstate *sort;
-	TupleTableSlot *slot;
-	bool		done;
-} PlaceSort;
 
 static int64
 encode_tid(ItemPointer tid)
@@ -56,73 +40,11 @@ decode_tid(int64 place, ItemPointer tid)
 	ItemPointerSet(tid, (BlockNumber) (place >> 16), (OffsetNumber) (place & 0xFFFF));
 }
 
-static TupleDesc
-place_desc(void)
-{
-	TupleDesc	desc = CreateTemplateTupleDesc(PLACE_NCOLUMNS);
-
-	for (int i = 0; i < PLACE_NCOLUMNS; i++)
-		TupleDescInitEntry(desc, i + 1, "place", INT8OID, -1, 0);
-	return desc;
-}
-
-/* A sort of places by two neighbouring columns, the first one given. */
-static void
-place_sort_begin(PlaceSort *places, PlaceColumn first, int memory)
-{
-	AttrNumber	attnums[2] = {first + 1, first + 2};
-	Oid			operators[2] = {Int8LessOperator, Int8LessOperator};
-	Oid			collations[2] = {InvalidOid, InvalidOid};
-	bool		nulls_first[2] = {false, false};
-	TupleDesc	desc = place_desc();
-
-	places->sort = tuplesort_begin_heap(desc, 2, attnums, operators, collations,
-										nulls_first, memory, NULL, TUPLESORT_NONE);
-	places->slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
-	places->done = false;
-}
-
-static void
-place_sort_put(PlaceSort *places, TupleTableSlot *slot, IloadRowHash hash, Oid leaf, int64 place)
-{
-	ExecClearTuple(slot);
-	slot->tts_values[COLUMN_HI] = Int64GetDatum((int64) hash.hi);
-	slot->tts_values[COLUMN_LO] = Int64GetDatum((int64) hash.lo);
-	slot->tts_values[COLUMN_LEAF] = Int64GetDatum((int64) leaf);
-	slot->tts_values[COLUMN_PLACE] = Int64GetDatum(place);
-	memset(slot->tts_isnull, false, PLACE_NCOLUMNS * sizeof(bool));
-	ExecStoreVirtualTuple(slot);
-	tuplesort_puttupleslot(places->sort, slot);
-}
-
-static void
-place_sort_next(PlaceSort *places)
-{
-	CHECK_FOR_INTERRUPTS();
-	places->done = !tuplesort_gettupleslot(places->sort, true, false, places->slot, NULL);
-	if (!places->done)
-		slot_getallattrs(places->slot);
-}
-
-static inline int64
-place_get(PlaceSort *places, PlaceColumn column)
-{
-	return DatumGetInt64(places->slot->tts_values[column]);
-}
-
-static void
-place_sort_end(PlaceSort *places)
-{
-	ExecDropSingleTupleTableSlot(places->slot);
-	tuplesort_end(places->sort);
-}
-
-/* A sort that rows are put into, and the slot to put them by. */
+/* A sort that rows are put into, where the sketch does not tell that they are the same. */
 typedef struct PlaceInput
 {
 	const IloadSketch *sketch;
-	PlaceSort  *places;
-	TupleTableSlot *slot;
+	IloadPlaceSort *places;
 } PlaceInput;
 
 static void
@@ -131,7 +53,7 @@ put_live_row(Oid leaf, ItemPointer tid, IloadRowHash hash, void *arg)
 	PlaceInput *input = arg;
 
 	if (iload_sketch_differs(input->sketch, hash))
-		place_sort_put(input->places, input->slot, hash, leaf, encode_tid(tid));
+		iload_place_sort_put(input->places, hash, leaf, encode_tid(tid));
 }
 
 /*
@@ -158,7 +80,7 @@ sort_staged(IloadStage *stage, PlaceInput *input, Tuplestorestate *candidates)
 		hash = iload_row_hash_minimal(hasher, minimal);
 		differs = iload_sketch_differs(input->sketch, hash);
 		if (differs)
-			place_sort_put(input->places, input->slot, hash, InvalidOid, ordinal);
+			iload_place_sort_put(input->places, hash, InvalidOid, ordinal);
 		if (differs && copy)
 			tuplestore_puttupleslot(candidates, row);
 		if (differs || !copy)
@@ -167,25 +89,10 @@ sort_staged(IloadStage *stage, PlaceInput *input, Tuplestorestate *candidates)
 	ExecDropSingleTupleTableSlot(row);
 }
 
-/* Compare the hashes of the two current rows. */
-static int
-cmp_hashes(PlaceSort *a, PlaceSort *b)
-{
-	for (PlaceColumn column = COLUMN_HI; column <= COLUMN_LO; column++)
-	{
-		int64		value_a = place_get(a, column);
-		int64		value_b = place_get(b, column);
-
-		if (value_a != value_b)
-			return value_a < value_b ? -1 : 1;
-	}
-	return 0;
-}
-
 /* What the merge finds: stored rows to delete, staged rows to insert. */
 typedef struct Differences
 {
-	PlaceSort	doomed;			/* by leaf and place */
+	IloadPlaceSort doomed;		/* by leaf and place */
 	uint64		ndoomed;
 	Tuplesortstate *fresh;		/* ordinals in "candidates" */
 	uint64		nfresh;
@@ -193,82 +100,75 @@ typedef struct Differences
 } Differences;
 
 static void
-merge_multisets(PlaceSort *staged, PlaceSort *stored, Differences *found)
+merge_multisets(IloadPlaceSort *staged, IloadPlaceSort *stored, Differences *found)
 {
-	place_sort_next(staged);
-	place_sort_next(stored);
 	while (!staged->done || !stored->done)
 	{
-		int			cmp = staged->done ? 1 : stored->done ? -1 : cmp_hashes(staged, stored);
+		int			cmp = iload_place_sort_cmp(staged, stored);
 
-		if (cmp == 0)
+		if (cmp < 0)
 		{
-			place_sort_next(staged);
-			place_sort_next(stored);
-		}
-		else if (cmp < 0)
-		{
-			tuplesort_putdatum(found->fresh, Int64GetDatum(place_get(staged, COLUMN_PLACE)), false);
+			tuplesort_putdatum(found->fresh,
+							   Int64GetDatum(iload_place_sort_get(staged, ILOAD_PLACE_ROW)), false);
 			found->nfresh++;
-			place_sort_next(staged);
 		}
-		else
+		else if (cmp > 0)
 		{
-			tuplesort_puttupleslot(found->doomed.sort, stored->slot);
+			iload_place_sort_put_current(&found->doomed, stored);
 			found->ndoomed++;
-			place_sort_next(stored);
 		}
+		if (cmp <= 0)
+			iload_place_sort_next(staged);
+		if (cmp >= 0)
+			iload_place_sort_next(stored);
 	}
 }
 
 static void
 find_differences(IloadStage *stage, IloadLive *live, Snapshot snapshot, Differences *found)
 {
-	PlaceSort	staged,
+	IloadPlaceSort staged,
 				stored;
 	PlaceInput	input = {.sketch = stage->sketch};
 
 	found->candidates = iload_sketch_narrows(stage->sketch) ?
 		tuplestore_begin_heap(false, false, work_mem / 16) : stage->spool;
-	input.slot = MakeSingleTupleTableSlot(place_desc(), &TTSOpsVirtual);
-	place_sort_begin(&staged, COLUMN_HI, work_mem / 8);
+	iload_place_sort_begin(&staged, ILOAD_PLACE_HI, work_mem / 8);
 	input.places = &staged;
 	sort_staged(stage, &input, found->candidates);
-	tuplesort_performsort(staged.sort);
+	iload_place_sort_perform(&staged);
 
-	place_sort_begin(&stored, COLUMN_HI, work_mem / 8);
+	iload_place_sort_begin(&stored, ILOAD_PLACE_HI, work_mem / 8);
 	input.places = &stored;
 	iload_live_scan(live, snapshot, put_live_row, &input);
-	tuplesort_performsort(stored.sort);
+	iload_place_sort_perform(&stored);
 
-	place_sort_begin(&found->doomed, COLUMN_LEAF, work_mem / 16);
+	iload_place_sort_begin(&found->doomed, ILOAD_PLACE_LEAF, work_mem / 16);
 	found->fresh = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false,
 										 work_mem / 16, NULL, TUPLESORT_NONE);
 	found->ndoomed = 0;
 	found->nfresh = 0;
 	merge_multisets(&staged, &stored, found);
-	place_sort_end(&staged);
-	place_sort_end(&stored);
-	ExecDropSingleTupleTableSlot(input.slot);
+	iload_place_sort_end(&staged);
+	iload_place_sort_end(&stored);
 }
 
 /* Write the places of the rows to delete, in the order of their places. */
 static Tuplestorestate *
 collect_doomed(Differences *found)
 {
-	PlaceSort  *doomed = &found->doomed;
+	IloadPlaceSort *doomed = &found->doomed;
 	Tuplestorestate *store = tuplestore_begin_heap(false, false, work_mem / 16);
 	TupleDesc	desc = iload_rewrite_doomed_desc();
 
-	tuplesort_performsort(doomed->sort);
-	for (place_sort_next(doomed); !doomed->done; place_sort_next(doomed))
+	for (iload_place_sort_perform(doomed); !doomed->done; iload_place_sort_next(doomed))
 	{
 		ItemPointerData tid;
 		Datum		values[2];
 		bool		isnull[2] = {false, false};
 
-		decode_tid(place_get(doomed, COLUMN_PLACE), &tid);
-		values[0] = ObjectIdGetDatum((Oid) place_get(doomed, COLUMN_LEAF));
+		decode_tid(iload_place_sort_get(doomed, ILOAD_PLACE_ROW), &tid);
+		values[0] = ObjectIdGetDatum((Oid) iload_place_sort_get(doomed, ILOAD_PLACE_LEAF));
 		values[1] = PointerGetDatum(&tid);
 		tuplestore_putvalues(store, desc, values, isnull);
 	}
@@ -326,7 +226,7 @@ iload_diff_apply(IloadStage *stage, IloadLive *live, Snapshot snapshot, IloadRew
 		rewrite->doomed = collect_doomed(&found);
 	if (!all_fresh)
 		rewrite->fresh = collect_fresh(&found, stage->columns->desc);
-	place_sort_end(&found.doomed);
+	iload_place_sort_end(&found.doomed);
 	tuplesort_end(found.fresh);
 	if (found.candidates != stage->spool)
 		tuplestore_end(found.candidates);

@@ -73,7 +73,7 @@ slice_query(IloadLive *live, bool ctids, char **text)
 {
 	Oid			types[ILOAD_SLICE_NPARAMS];
 
-	*text = psprintf("SELECT %s%s FROM %s AS t WHERE %s",
+	*text = psprintf(ILOAD_QUERY_MARK "SELECT %s%s FROM %s AS t WHERE %s",
 					 iload_columns_list(live->columns, "t"),
 					 ctids ? ", t.tableoid, t.ctid" : "",
 					 iload_slice_table(live->slice),

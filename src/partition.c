@@ -38,6 +38,7 @@
 
 #include "compat.h"
 #include "partition.h"
+#include "query.h"
 #include "sibling.h"
 
 /* No load makes more than this side by side: a month of hours, and some. */
@@ -235,7 +236,7 @@ default_holds(IloadSlice *slice, IloadGap *gap, const char *range)
 	if (!OidIsValid(gap->default_leaf))
 		return false;
 	initStringInfo(&text);
-	appendStringInfo(&text, "SELECT FROM %s AS t WHERE %s"
+	appendStringInfo(&text, ILOAD_QUERY_MARK "SELECT FROM %s AS t WHERE %s"
 					 " AND t.tableoid OPERATOR(pg_catalog.=) ANY ('{",
 					 iload_slice_table(slice), range);
 	foreach(lc, find_all_inheritors(gap->default_leaf, AccessShareLock, NULL))

@@ -31,7 +31,9 @@
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
+#include "named_store.h"
 #include "progress.h"
+#include "query.h"
 #include "rewrite.h"
 #include "wait_point.h"
 
@@ -48,22 +50,6 @@ iload_rewrite_doomed_desc(void)
 	TupleDescInitEntry(desc, 1, "relation", OIDOID, -1, 0);
 	TupleDescInitEntry(desc, 2, "tid", TIDOID, -1, 0);
 	return desc;
-}
-
-/* Let the statements of this SPI level read "store" under a name. */
-static void
-register_store(const char *name, TupleDesc desc, Tuplestorestate *store, uint64 rows)
-{
-	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
-
-	enr->md.name = pstrdup(name);
-	enr->md.reliddesc = InvalidOid;
-	enr->md.tupdesc = desc;
-	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
-	enr->md.enrtuples = rows;
-	enr->reldata = store;
-	if (SPI_register_relation(enr) != SPI_OK_REL_REGISTER)
-		elog(ERROR, "could not register relation \"%s\"", name);
 }
 
 /*
@@ -150,7 +136,7 @@ check_cascade(IloadRewrite *rewrite, const char *constraint, Oid relid, ArrayTyp
 	uint64		found;
 
 	found = run_statement(rewrite->slice,
-						  psprintf("SELECT FROM %s AS t, " FRESH_NAME " AS s%s WHERE %s%s LIMIT 1",
+						  psprintf(ILOAD_QUERY_MARK "SELECT FROM %s AS t, " FRESH_NAME " AS s%s WHERE %s%s LIMIT 1",
 								   iload_slice_table(rewrite->slice),
 								   rewrite->doomed != NULL ? ", " DOOMED_NAME " AS d" : "",
 								   doomed_predicate(rewrite,
@@ -203,7 +189,7 @@ check_cascades(IloadRewrite *rewrite)
 
 	values[0] = ObjectIdGetDatum(rewrite->slice->target);
 	values[1] = tree_oids(rewrite->leaves);
-	if (SPI_execute_with_args("SELECT DISTINCT ON (c.confrelid, c.confkey)"
+	if (SPI_execute_with_args(ILOAD_QUERY_MARK "SELECT DISTINCT ON (c.confrelid, c.confkey)"
 							  " c.conname, c.confrelid, c.confkey"
 							  " FROM pg_catalog.pg_constraint c"
 							  " WHERE (c.confrelid OPERATOR(pg_catalog.=) $1"
@@ -276,7 +262,7 @@ literal_predicate(IloadSlice *slice)
 static uint64
 delete_by_place(IloadRewrite *rewrite)
 {
-	char	   *text = psprintf("DELETE FROM %s AS t USING " DOOMED_NAME " AS d WHERE %s",
+	char	   *text = psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t USING " DOOMED_NAME " AS d WHERE %s",
 								iload_slice_table(rewrite->slice),
 								doomed_predicate(rewrite, literal_predicate(rewrite->slice)));
 	SPIPlanPtr	plan = SPI_prepare(text, 0, NULL);
@@ -317,7 +303,7 @@ delete_doomed(IloadRewrite *rewrite)
 	}
 	rewrite->deleted =
 		run_statement(slice,
-					  psprintf("DELETE FROM %s AS t%s WHERE %s", iload_slice_table(slice),
+					  psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t%s WHERE %s", iload_slice_table(slice),
 							   rewrite->doomed != NULL ? " USING " DOOMED_NAME " AS d" : "",
 							   doomed_predicate(rewrite, iload_slice_predicate(slice, "t"))),
 					  SPI_OK_DELETE);
@@ -331,7 +317,7 @@ static void
 insert_fresh(IloadRewrite *rewrite)
 {
 	rewrite->inserted = run_statement(rewrite->slice,
-									  psprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE"
+									  psprintf(ILOAD_QUERY_MARK "INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE"
 											   " SELECT %s FROM " FRESH_NAME " AS s",
 											   iload_slice_table(rewrite->slice),
 											   iload_columns_list(rewrite->columns, NULL),
@@ -425,9 +411,9 @@ iload_rewrite_apply(IloadRewrite *rewrite)
 {
 	SPI_connect();
 	if (rewrite->doomed != NULL)
-		register_store(DOOMED_NAME, iload_rewrite_doomed_desc(), rewrite->doomed,
-					   rewrite->ndoomed);
-	register_store(FRESH_NAME, rewrite->columns->desc, rewrite->fresh, rewrite->nfresh);
+		iload_named_store_register(DOOMED_NAME, iload_rewrite_doomed_desc(), rewrite->doomed,
+								   rewrite->ndoomed);
+	iload_named_store_register(FRESH_NAME, rewrite->columns->desc, rewrite->fresh, rewrite->nfresh);
 	if (rewrite->ndoomed > 0 && rewrite->nfresh > 0)
 		check_cascades(rewrite);
 
