@@ -250,6 +250,64 @@ COMMENT ON FUNCTION run_job(text, date, text) IS
 'run a job, or a function by its signature, for a date';
 
 --
+-- Proof
+--
+
+CREATE FUNCTION assert_idempotent(
+	job text,
+	date date,
+	reruns text[] DEFAULT '{same,clock,crash}',
+	ignore_columns text[] DEFAULT NULL,
+	clock_shift interval DEFAULT NULL
+) RETURNS boolean
+AS 'MODULE_PATHNAME', 'iload_assert_idempotent'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION assert_idempotent(text, date, text[], text[], interval) IS
+'true if a job can be retried for a date, else an error; what the job writes is undone';
+
+CREATE FUNCTION check_idempotent(
+	job text,
+	date date,
+	reruns text[] DEFAULT '{same,clock,crash}',
+	ignore_columns text[] DEFAULT NULL,
+	clock_shift interval DEFAULT NULL,
+	OUT rerun text,
+	OUT passed boolean,
+	OUT runs integer,
+	OUT world text,
+	OUT relation text,
+	OUT cause text,
+	OUT added bigint,
+	OUT missing bigint,
+	OUT columns text[],
+	OUT added_rows text[],
+	OUT missing_rows text[],
+	OUT source text,
+	OUT message text,
+	OUT hint text
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'iload_check_idempotent'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION check_idempotent(text, date, text[], text[], interval) IS
+'one row for each rerun of a job, or for each table that it changed; what the job writes is undone';
+
+CREATE FUNCTION is_idempotent(
+	job text,
+	date date,
+	description text DEFAULT NULL,
+	reruns text[] DEFAULT '{same,clock,crash}',
+	ignore_columns text[] DEFAULT NULL,
+	clock_shift interval DEFAULT NULL
+) RETURNS text
+AS 'MODULE_PATHNAME', 'iload_is_idempotent'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION is_idempotent(text, date, text, text[], text[], interval) IS
+'test for pgTAP: can a job be retried for a date? What the job writes is undone';
+
+--
 -- Fingerprint of a slice
 --
 

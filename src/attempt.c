@@ -10,15 +10,9 @@
 
 #include "attempt.h"
 
-/*
- * Call "function" in a subtransaction.  Returns NULL where it comes back; its locks
- * are kept then.  Where it raises an error, all that it did is undone, and the error
- * is returned, in the current context.  A cancel is raised again.
- *
- * What pg_stat_progress_load shows is gone after an error.
- */
-ErrorData *
-iload_attempt(IloadAttemptFunction function, void *arg)
+/* Call "function" in a subtransaction, which is kept or not; see below. */
+static ErrorData *
+call_in_subtransaction(IloadAttemptFunction function, void *arg, bool keep)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -29,7 +23,10 @@ iload_attempt(IloadAttemptFunction function, void *arg)
 	PG_TRY();
 	{
 		function(arg);
-		ReleaseCurrentSubTransaction();
+		if (keep)
+			ReleaseCurrentSubTransaction();
+		else
+			RollbackAndReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
@@ -44,4 +41,24 @@ iload_attempt(IloadAttemptFunction function, void *arg)
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 	return error;
+}
+
+/*
+ * Call "function" in a subtransaction.  Returns NULL where it comes back; its locks
+ * are kept then.  Where it raises an error, all that it did is undone, and the error
+ * is returned, in the current context.  A cancel is raised again.
+ *
+ * What pg_stat_progress_load shows is gone after an error.
+ */
+ErrorData *
+iload_attempt(IloadAttemptFunction function, void *arg)
+{
+	return call_in_subtransaction(function, arg, true);
+}
+
+/* The same, but all that it did is undone also where it comes back. */
+ErrorData *
+iload_rehearse(IloadAttemptFunction function, void *arg)
+{
+	return call_in_subtransaction(function, arg, false);
 }

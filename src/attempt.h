@@ -8,5 +8,6 @@
 typedef void (*IloadAttemptFunction) (void *arg);
 
 extern ErrorData *iload_attempt(IloadAttemptFunction function, void *arg);
+extern ErrorData *iload_rehearse(IloadAttemptFunction function, void *arg);
 
 #endif

@@ -20,5 +20,7 @@
 #define ERRCODE_ILOAD_SLICE_BUSY	MAKE_SQLSTATE('I', 'L', '0', '0', '4')
 /* the query is not one read-only SELECT with the columns of the target */
 #define ERRCODE_ILOAD_QUERY_SHAPE	MAKE_SQLSTATE('I', 'L', '0', '0', '5')
+/* a job gives another result when it is run again */
+#define ERRCODE_ILOAD_NOT_IDEMPOTENT	MAKE_SQLSTATE('I', 'L', '0', '0', '6')
 
 #endif

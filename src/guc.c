@@ -11,6 +11,7 @@
 #include "guc.h"
 
 bool		iload_auto_analyze = true;
+int			iload_clock_shift = 0;
 double		iload_delete_threshold = 0.7;
 int			iload_swap_min_size = 128;
 int			iload_swap_patience = 5000;
@@ -32,6 +33,15 @@ iload_guc_init(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idempotent_load.clock_shift",
+							"Moves the clock in every query that is planned, by this time.",
+							"For tests. A check of a job sets it while it runs the job.",
+							&iload_clock_shift,
+							0, INT_MIN, INT_MAX,
+							PGC_SUSET,
+							GUC_UNIT_S | GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
 
 	DefineCustomRealVariable("idempotent_load.delete_threshold",
 							 "Share of changed rows from which method auto prefers delete to diff.",

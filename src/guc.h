@@ -8,6 +8,9 @@
 /* may loads ANALYZE the leaves that they changed? */
 extern bool iload_auto_analyze;
 
+/* seconds by which queries that are planned see the clock moved */
+extern int	iload_clock_shift;
+
 /* share of changed rows from which auto takes delete instead of diff */
 extern double iload_delete_threshold;
 

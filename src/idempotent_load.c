@@ -9,6 +9,8 @@
 #include "fmgr.h"
 
 #include "guc.h"
+#include "observe.h"
+#include "world.h"
 
 PG_MODULE_MAGIC;
 
@@ -18,4 +20,6 @@ void
 _PG_init(void)
 {
 	iload_guc_init();
+	iload_observe_init();
+	iload_world_init();
 }

@@ -17,7 +17,6 @@
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "optimizer/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
@@ -26,6 +25,7 @@
 #include "live.h"
 #include "progress.h"
 #include "query.h"
+#include "world.h"
 
 /* Why rows of a leaf cannot be named by ctid, or NULL where they can. */
 static char *
@@ -123,7 +123,7 @@ planned_by_extension(IloadLive *live)
 	Query	   *query;
 	bool		found;
 
-	if (planner_hook == NULL)
+	if (!iload_world_has_other_planner())
 		return false;
 	query = slice_query(live, false, &text);
 	PushActiveSnapshot(GetTransactionSnapshot());

@@ -147,6 +147,8 @@ iload_query_analyze(SelectStmt *select, const char *text, const char *what,
 
 	setup_parse_fixed_parameters(pstate, param_types, nparams);
 	query = transformTopLevelStmt(pstate, raw);
+	if (post_parse_analyze_hook)
+		(*post_parse_analyze_hook) (pstate, query, NULL);
 	free_parsestate(pstate);
 	if (writes_or_locks((Node *) query, NULL))
 		refuse(what, "It has a data-modifying part, or locks rows.");

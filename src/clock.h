@@ -1,0 +1,14 @@
+/*
+ * clock.h
+ *		The server's clock, moved for one query.
+ */
+#ifndef ILOAD_CLOCK_H
+#define ILOAD_CLOCK_H
+
+#include "nodes/parsenodes.h"
+
+extern Query *iload_clock_move(Query *query, int seconds, Oid user);
+extern List *iload_clock_move_literals(Query *query, const char *text, int seconds);
+extern const char *iload_clock_literal(const char *text, int location);
+
+#endif
