@@ -201,7 +201,7 @@ tell_notes(const Request *request)
 
 	foreach(lc, request->result->notes)
 		ereport(NOTICE,
-				(errmsg("check of job \"%s\" is not complete", request->job->name),
+				(errmsg("the check of job \"%s\" has a note", request->job->name),
 				 errdetail_internal("%s", (char *) lfirst(lc))));
 }
 

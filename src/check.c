@@ -73,6 +73,9 @@ typedef enum TryOutcome
 	TRY_IMPOSSIBLE				/* there is no such state */
 } TryOutcome;
 
+/* Of more tables than these it is not looked into in which rows they differ. */
+#define MAX_SUSPECTS 8
+
 /* Two images that differ, and the rows that are to be told apart. */
 typedef struct Suspect
 {
@@ -155,7 +158,6 @@ run_job(Check *check, const IloadVariant *variant)
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(false, nestlevel);
-	iload_session_deallocate(check->session);
 	return observation;
 }
 
@@ -182,8 +184,12 @@ learn(Check *check, const IloadObservation *run)
 		add_note(check, lfirst(lc));
 	foreach(lc, run->calls)
 	{
-		if (((IloadCall *) lfirst(lc))->kind == ILOAD_IMPURE_CLOCK)
+		IloadCall  *call = lfirst(lc);
+
+		if (call->kind == ILOAD_IMPURE_CLOCK)
 			check->reads_clock = true;
+		if (call->kind == ILOAD_IMPURE_SEQUENCE)
+			add_note(check, "Sequences were advanced; that is not undone.");
 	}
 }
 
@@ -223,7 +229,7 @@ begin_store(Check *check)
 	Tuplestorestate *store;
 
 	CurrentResourceOwner = check->owner;
-	store = tuplestore_begin_heap(false, false, work_mem / 4);
+	store = tuplestore_begin_heap(false, false, work_mem / (2 * MAX_SUSPECTS));
 	CurrentResourceOwner = owner;
 	MemoryContextSwitchTo(old);
 	return store;
@@ -242,6 +248,8 @@ compare_table(Try *try, const IloadWrite *write)
 	suspect->later = take_image(check, write, try->since);
 	if (earlier != NULL &&
 		iload_fingerprint_equal(&earlier->fingerprint, &suspect->later->fingerprint))
+		return;
+	if (list_length(try->suspects) >= MAX_SUSPECTS)
 		return;
 	suspect->new = begin_store(check);
 	iload_image_spool_new(suspect->later, try->since, suspect->new);
@@ -361,6 +369,7 @@ try_rerun(Try *try, Check *check, const IloadVariant *variant, const IloadLoss *
 	try->variant = variant;
 	try->losses = losses;
 	try->error = iload_rehearse(rerun_job, try);
+	iload_session_deallocate(check->session);
 	if (try->run != NULL)
 		learn(check, try->run);
 	if (try->error != NULL)
@@ -700,6 +709,7 @@ check_job(void *arg)
 	check->since = GetCurrentTransactionId();
 	check->first = run_job(check, &usual_variant);
 	learn(check, check->first);
+	iload_session_deallocate(check->session);
 	iload_session_drop_temporary(check->first->temporary);
 	CommandCounterIncrement();
 	foreach(lc, check->first->writes)

@@ -29,6 +29,7 @@
 #include "nodes/value.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
@@ -178,6 +179,8 @@ iload_image_take(char *name, char *root, List *ignored, TransactionId since)
 	IloadImage *image = palloc0(sizeof(IloadImage));
 	TakeContext context = {.image = image,.since = since};
 	Relation	rel;
+	MemoryContext work;
+	MemoryContext old;
 
 	image->name = name;
 	image->root = root;
@@ -192,8 +195,13 @@ iload_image_take(char *name, char *root, List *ignored, TransactionId since)
 	find_compared(image, rel, ignored);
 	table_close(rel, NoLock);
 
+	work = AllocSetContextCreate(CurrentMemoryContext, "idempotent_load image",
+								 ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(work);
 	context.hasher = iload_image_hasher(image);
 	iload_image_scan(image, take_row, &context);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(work);
 	return image;
 }
 

@@ -300,7 +300,15 @@ current_function(void)
 	while (line != NULL)
 	{
 		if (strncmp(line, "PL/", 3) == 0 || strncmp(line, "SQL function", 12) == 0)
-			return pnstrdup(line, strcspn(line, "\n"));
+		{
+			char	   *startup;
+
+			line = pnstrdup(line, strcspn(line, "\n"));
+			startup = strstr(line, " during startup");
+			if (startup != NULL)
+				*startup = '\0';
+			return line;
+		}
 		line = strchr(line, '\n');
 		if (line != NULL)
 			line++;
@@ -407,31 +415,47 @@ updates_from_self(Query *query)
 	return false;
 }
 
-static IloadStatement *
-add_statement(const char *tag, CmdType command, char *target, char *text)
+static bool
+is_known_statement(const IloadStatement *statement)
 {
-	IloadStatement *statement;
 	ListCell   *lc;
 
 	foreach(lc, observation->statements)
 	{
-		statement = lfirst(lc);
-		if (statement->command == command && strcmp(statement->text, text) == 0 &&
-			(statement->target == NULL ? target == NULL :
-			 target != NULL && strcmp(statement->target, target) == 0))
-			return NULL;
-	}
-	if (list_length(observation->statements) >= MAX_NOTED)
-		return NULL;
-	statement = palloc0(sizeof(IloadStatement));
-	statement->tag = tag;
-	statement->command = command;
-	statement->target = target;
-	statement->text = text;
+		IloadStatement *other = lfirst(lc);
 
-	statement->where = current_function();
-	observation->statements = lappend(observation->statements, statement);
-	return statement;
+		if (other->command == statement->command && strcmp(other->text, statement->text) == 0 &&
+			(other->target == NULL ? statement->target == NULL :
+			 statement->target != NULL && strcmp(other->target, statement->target) == 0))
+			return true;
+	}
+	return false;
+}
+
+static char *
+copy_text(const char *text)
+{
+	return text == NULL ? NULL : pstrdup(text);
+}
+
+/* Note a statement, unless it is known; copies all of it but the tag. */
+static void
+add_statement(const IloadStatement *statement)
+{
+	IloadStatement *copy;
+	MemoryContext old;
+
+	if (list_length(observation->statements) >= MAX_NOTED || is_known_statement(statement))
+		return;
+	old = MemoryContextSwitchTo(observation->context);
+	copy = palloc(sizeof(IloadStatement));
+	*copy = *statement;
+	copy->target = copy_text(statement->target);
+	copy->reads = copyObject(statement->reads);
+	copy->text = pstrdup(statement->text);
+	copy->where = current_function();
+	observation->statements = lappend(observation->statements, copy);
+	MemoryContextSwitchTo(old);
 }
 
 static const char *
@@ -476,27 +500,35 @@ is_known_call(const IloadCall *call)
 	return false;
 }
 
+/* Note a call, unless it is known. */
 static void
 add_call(const IloadImpure *impure, Query *query, const char *text, char *quoted)
 {
 	IloadCall	call = {
 		.kind = impure->kind,
-		.name = pstrdup(impure->name),
-		.column = impure->column == NULL ? NULL : pstrdup(impure->column),
+		.name = impure->name,
+		.column = impure->column,
 		.target = target_name(query),
 		.line = line_of(text, impure->location),
 		.text = quoted
 	};
 	IloadCall  *copy;
+	MemoryContext old;
 
 	if (impure->kind == ILOAD_IMPURE_EFFECT)
 		iload_observe_note("The effect of %s is not undone, or cannot be seen.", impure->name);
-	if (is_known_call(&call) || list_length(observation->calls) >= MAX_NOTED)
+	if (list_length(observation->calls) >= MAX_NOTED || is_known_call(&call))
 		return;
-	call.where = current_function();
+	old = MemoryContextSwitchTo(observation->context);
 	copy = palloc(sizeof(IloadCall));
 	*copy = call;
+	copy->name = pstrdup(call.name);
+	copy->column = copy_text(call.column);
+	copy->target = copy_text(call.target);
+	copy->text = pstrdup(call.text);
+	copy->where = current_function();
 	observation->calls = lappend(observation->calls, copy);
+	MemoryContextSwitchTo(old);
 }
 
 /* A literal has been read from the clock, while a query was analyzed. */
@@ -504,56 +536,76 @@ void
 iload_observe_clock_literal(Query *query, const char *text, const char *word, int location)
 {
 	IloadImpure impure = {.kind = ILOAD_IMPURE_CLOCK,.location = location};
-	MemoryContext old;
 
 	if (observation == NULL)
 		return;
-	old = MemoryContextSwitchTo(observation->context);
 	impure.name = psprintf("'%s'", word);
 	add_call(&impure, query, text, quote_text(text, query->stmt_location, query->stmt_len));
-	MemoryContextSwitchTo(old);
 }
 
-/*
- * A query is being planned, which has been rewritten and inlined: note what it reads,
- * writes and calls.  "text" is the text that holds it.
- */
-void
-iload_observe_query(Query *query, const char *text)
+/* Is it a query by which the server checks a foreign key? */
+static bool
+checks_foreign_key(Query *query, const char *text)
 {
-	MemoryContext old;
-	QueryParts	parts = {0};
-	char	   *quoted;
-	ListCell   *lc;
-	IloadStatement *statement;
+	return query->rowMarks != NIL && strncmp(text, "SELECT 1 FROM ", strlen("SELECT 1 FROM ")) == 0;
+}
 
-	if (observation == NULL)
-		return;
-	old = MemoryContextSwitchTo(observation->context);
-	quoted = quote_text(text, query->stmt_location, query->stmt_len);
+/* Note what a query reads, writes and calls. */
+static void
+observe_parts(Query *query, const char *text)
+{
+	QueryParts	parts = {0};
+	char	   *quoted = quote_text(text, query->stmt_location, query->stmt_len);
+	ListCell   *lc;
+
 	(void) parts_walker((Node *) query, &parts);
 	foreach(lc, parts.writers)
 	{
 		Query	   *writer = lfirst_node(Query, lc);
+		IloadStatement statement = {
+			.tag = command_tag(writer->commandType),
+			.command = writer->commandType,
+			.from_self = updates_from_self(writer),
+			.target = target_name(writer),
+			.reads = parts.reads,
+			.text = quoted
+		};
 
-		statement = add_statement(command_tag(writer->commandType), writer->commandType,
-								  target_name(writer), quoted);
-		if (statement == NULL)
-			continue;
-		statement->reads = parts.reads;
-		statement->on_conflict = writer->onConflict == NULL ? ONCONFLICT_NONE :
-			writer->onConflict->action;
-		statement->from_self = updates_from_self(writer);
+		add_statement(&statement);
 	}
 	if (parts.writers == NIL && parts.reads != NIL)
 	{
-		statement = add_statement("SELECT", CMD_SELECT, NULL, quoted);
-		if (statement != NULL)
-			statement->reads = parts.reads;
+		IloadStatement statement = {
+			.tag = command_tag(CMD_SELECT),
+			.command = CMD_SELECT,
+			.reads = parts.reads,
+			.text = quoted
+		};
+
+		add_statement(&statement);
 	}
 	foreach(lc, iload_impure_find(query))
 		add_call(lfirst(lc), query, text, quoted);
+}
+
+/*
+ * A query is being planned, which has been rewritten and inlined.  "text" is the text
+ * that holds it.
+ */
+void
+iload_observe_query(Query *query, const char *text)
+{
+	MemoryContext context;
+	MemoryContext old;
+
+	if (observation == NULL || text == NULL || checks_foreign_key(query, text))
+		return;
+	context = AllocSetContextCreate(CurrentMemoryContext, "idempotent_load statement",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	observe_parts(query, text);
 	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 }
 
 /*
@@ -608,7 +660,6 @@ utility_targets(Node *statement)
 static void
 observe_utility(PlannedStmt *planned, const char *text)
 {
-	MemoryContext old = MemoryContextSwitchTo(observation->context);
 	Node	   *statement = planned->utilityStmt;
 	ListCell   *lc;
 
@@ -616,17 +667,22 @@ observe_utility(PlannedStmt *planned, const char *text)
 	{
 		Oid			relid = RangeVarGetRelid(lfirst_node(RangeVar, lc), NoLock, true);
 
-		if (OidIsValid(relid))
-			(void) add_statement(IsA(statement, CopyStmt) ? "COPY FROM" : "TRUNCATE",
-								 CMD_UTILITY, root_name(relid),
-								 quote_text(text, planned->stmt_location, planned->stmt_len));
+		IloadStatement written = {
+			.tag = IsA(statement, CopyStmt) ? "COPY FROM" : "TRUNCATE",
+			.command = CMD_UTILITY,
+			.text = quote_text(text, planned->stmt_location, planned->stmt_len)
+		};
+
+		if (!OidIsValid(relid))
+			continue;
+		written.target = root_name(relid);
+		add_statement(&written);
 	}
 	if (IsA(statement, NotifyStmt))
 		iload_observe_note("NOTIFY \"%s\" is sent at each commit of the job; here it was not.",
 						   ((NotifyStmt *) statement)->conditionname);
 	if (IsA(statement, CopyStmt) && !((CopyStmt *) statement)->is_from)
 		iload_observe_note("COPY TO writes outside of the database; that is not undone.");
-	MemoryContextSwitchTo(old);
 }
 
 static void

@@ -25,7 +25,6 @@ typedef struct IloadStatement
 {
 	const char *tag;			/* "INSERT", "COPY FROM" */
 	CmdType		command;		/* CMD_UTILITY for COPY and the like */
-	OnConflictAction on_conflict;
 	bool		from_self;		/* sets a column from what the table has */
 	char	   *target;			/* name of the table's root, or NULL */
 	List	   *reads;			/* names of the roots of tables that it reads */
