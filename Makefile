@@ -31,6 +31,7 @@ REGRESS = \
 	partition \
 	columns \
 	query_shape \
+	lint \
 	stray \
 	on_empty_audit \
 	methods \
@@ -41,6 +42,7 @@ REGRESS = \
 	slice_fingerprint \
 	history \
 	jobs \
+	assert \
 	privileges
 ISOLATION = \
 	same_day \
@@ -58,7 +60,10 @@ ISOLATION = \
 	swap_patience \
 	swap_loads \
 	swap_undo \
-	progress
+	progress \
+	assert_source \
+	assert_conflict \
+	assert_readers
 ISOLATION_OPTS = --inputdir=test/isolation
 
 # prove fails if it is given no file.

@@ -340,6 +340,46 @@ COMMENT ON FUNCTION slice_fingerprint(pg_catalog.regclass, text, text, text, tex
 'fingerprint of the rows from lower up to, not including, upper, to compare with load_history';
 
 --
+-- Lint
+--
+
+CREATE FUNCTION lint_query(
+	target pg_catalog.regclass,
+	query text,
+	date_column text DEFAULT NULL
+) RETURNS TABLE (
+	severity text,
+	code text,
+	message text,
+	object text,
+	line integer,
+	"column" integer,
+	hint text
+)
+AS 'MODULE_PATHNAME', 'iload_lint_query_rows'
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lint_query(pg_catalog.regclass, text, text) IS
+'what in a query for a table can be known, without running it, to differ in a rerun';
+
+CREATE FUNCTION lint_job(
+	name text
+) RETURNS TABLE (
+	severity text,
+	code text,
+	message text,
+	object text,
+	line integer,
+	"column" integer,
+	hint text
+)
+AS 'MODULE_PATHNAME', 'iload_lint_job_rows'
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lint_job(text) IS
+'what in a job can be known, without running it, to differ in a rerun, and how its statements write';
+
+--
 -- Progress
 --
 

@@ -151,6 +151,18 @@ iload_rte_move_permissions(Query *from, RangeTblEntry *rte, Query *to, RangeTblE
 #endif
 }
 
+/* 17 keeps the condition of MERGE apart from its FROM (0294df2f1f). */
+static inline Node *
+iload_merge_join_condition(Query *query)
+{
+#if PG_VERSION_NUM >= 170000
+	return query->mergeJoinCondition;
+#else
+	(void) query;
+	return NULL;
+#endif
+}
+
 /* 18 lets Vars stand for the expressions of GROUP BY (247dea89f7). */
 static inline List *
 iload_rte_group_exprs(RangeTblEntry *rte)

@@ -22,5 +22,7 @@
 #define ERRCODE_ILOAD_QUERY_SHAPE	MAKE_SQLSTATE('I', 'L', '0', '0', '5')
 /* a job gives another result when it is run again */
 #define ERRCODE_ILOAD_NOT_IDEMPOTENT	MAKE_SQLSTATE('I', 'L', '0', '0', '6')
+/* the query may give another result when it is repeated */
+#define ERRCODE_ILOAD_LINT			MAKE_SQLSTATE('I', 'L', '0', '0', '7')
 
 #endif

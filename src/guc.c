@@ -13,10 +13,18 @@
 bool		iload_auto_analyze = true;
 int			iload_clock_shift = 0;
 double		iload_delete_threshold = 0.7;
+int			iload_lint_level = ILOAD_LINT_WARNING;
 int			iload_swap_min_size = 128;
 int			iload_swap_patience = 5000;
 double		iload_swap_threshold = 0.1;
 char	   *iload_wait_point_name = NULL;
+
+static const struct config_enum_entry lint_levels[] = {
+	{"off", ILOAD_LINT_OFF, false},
+	{"warning", ILOAD_LINT_WARNING, false},
+	{"error", ILOAD_LINT_ERROR, false},
+	{NULL, 0, false}
+};
 
 /*
  * Define the settings and reserve their prefix.  Called once, when the library
@@ -48,6 +56,16 @@ iload_guc_init(void)
 							 NULL,
 							 &iload_delete_threshold,
 							 0.7, 0.0, 1.0,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("idempotent_load.lint",
+							 "What a load does about a query that may give another result when it is repeated.",
+							 "Such a query reads the clock, or random or sequence values.",
+							 &iload_lint_level,
+							 ILOAD_LINT_WARNING,
+							 lint_levels,
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);

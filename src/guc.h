@@ -14,6 +14,15 @@ extern int	iload_clock_shift;
 /* share of changed rows from which auto takes delete instead of diff */
 extern double iload_delete_threshold;
 
+/* what a load does about a query that may give another result when it is repeated */
+typedef enum IloadLintLevel
+{
+	ILOAD_LINT_OFF,
+	ILOAD_LINT_WARNING,
+	ILOAD_LINT_ERROR
+} IloadLintLevel;
+extern int	iload_lint_level;
+
 /* kilobytes that a swap costs, whatever has changed */
 extern int	iload_swap_min_size;
 

@@ -84,6 +84,28 @@ cmp_name(const void *key, const void *entry)
 }
 
 static const ImpureName *
+find_name(const char *name)
+{
+	return bsearch(name, impure_names, lengthof(impure_names), sizeof(ImpureName), cmp_name);
+}
+
+/*
+ * Is a function known to answer differently, by its name in a text that cannot be
+ * analyzed?  "schema" is NULL where it is not given.
+ */
+bool
+iload_impure_function(const char *schema, const char *name, IloadImpureKind *kind)
+{
+	const ImpureName *found = find_name(name);
+
+	if (found == NULL ||
+		(schema != NULL && found->builtin && strcmp(schema, "pg_catalog") != 0))
+		return false;
+	*kind = found->kind;
+	return true;
+}
+
+static const ImpureName *
 find_function(Oid funcid)
 {
 	const ImpureName *found = NULL;
@@ -93,7 +115,7 @@ find_function(Oid funcid)
 		return NULL;
 	name = get_func_name(funcid);
 	if (name != NULL)
-		found = bsearch(name, impure_names, lengthof(impure_names), sizeof(ImpureName), cmp_name);
+		found = find_name(name);
 	if (found != NULL && found->builtin && funcid >= FirstUnpinnedObjectId)
 		return NULL;
 	return found;

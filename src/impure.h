@@ -29,5 +29,6 @@ typedef struct IloadImpure
 
 extern List *iload_impure_find(Query *query);
 extern bool iload_impure_classify(Node *node, IloadImpureKind *kind, char **name);
+extern bool iload_impure_function(const char *schema, const char *name, IloadImpureKind *kind);
 
 #endif

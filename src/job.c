@@ -34,7 +34,7 @@
 #include "options.h"
 #include "own_table.h"
 #include "query.h"
-#include "stage.h"
+#include "shape.h"
 #include "target.h"
 
 PG_FUNCTION_INFO_V1(iload_create_job);
@@ -346,7 +346,7 @@ check_query(const IloadJob *job)
 	args.date = date2j(2001, 1, 1) - POSTGRES_EPOCH_JDATE;
 	slice = iload_slice_create(target, job->options.date_column, &args);
 	columns = iload_columns_create(target, slice->key->name, job->options.ignore_columns);
-	iload_stage_check(target, slice, columns, job->text);
+	(void) iload_shape_query(target, slice, columns, job->text);
 	if (job->options.audit != NULL)
 		(void) iload_query_parse(job->options.audit, "audit");
 	table_close(target, NoLock);

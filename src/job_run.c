@@ -41,8 +41,9 @@ job_error_callback(void *arg)
 			   JsonEncodeDateTime(NULL, DateADTGetDatum(run->date), DATEOID, NULL));
 }
 
-static void
-set_environment(const IloadJob *job)
+/* Set what a job has pinned, in the caller's GUC nest level. */
+void
+iload_job_set_environment(const IloadJob *job)
 {
 	const struct
 	{
@@ -168,7 +169,7 @@ iload_job_run(Oid schema, const IloadJob *job, DateADT date)
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 	nestlevel = NewGUCNestLevel();
-	set_environment(job);
+	iload_job_set_environment(job);
 
 	switch (job->kind)
 	{

@@ -9,6 +9,7 @@
 
 #include "job.h"
 
+extern void iload_job_set_environment(const IloadJob *job);
 extern IloadResult *iload_job_run(Oid schema, const IloadJob *job, DateADT date);
 
 #endif

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/partition.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -20,6 +19,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "root.h"
 #include "slice.h"
 
 static IloadSlice *
@@ -29,8 +29,7 @@ make_slice(Relation target, const char *column, bool by_date)
 	Oid			relid = RelationGetRelid(target);
 
 	slice->target = relid;
-	slice->root = target->rd_rel->relispartition ?
-		llast_oid(get_partition_ancestors(relid)) : relid;
+	slice->root = iload_root(relid);
 	slice->table_name = pstrdup(RelationGetRelationName(target));
 	slice->key = iload_key_find(target, column, by_date);
 	slice->by_date = by_date;

@@ -2,11 +2,8 @@
  * stage.c
  *		The stage: the query's rows, spooled, checked and fingerprinted.
  *
- * The query runs as the caller, and nothing is in the target yet.  Around
- * its parse tree a SELECT is built that has the loaded columns of the target:
- * each one of the query's, by name and cast as in an assignment, or else the
- * default that INSERT would give it.  A row that is not of the slice ends the
- * load.  The spool goes to a temporary file beyond its share of work_mem.
+ * The query runs as the caller, in the shape of the target (shape.c), and nothing is
+ * in the target yet.  A row that is not of the slice ends the load.  The spool goes to a temporary file beyond its share of work_mem.
  *
  * A query that is cheap and has no volatile functions may be run for its
  * fingerprint first: where that tells that nothing has changed, no spool is needed.
@@ -19,316 +16,20 @@
 
 #include "access/detoast.h"
 #include "access/htup_details.h"
-#include "catalog/pg_type.h"
 #include "executor/tuptable.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "parser/parse_coerce.h"
-#include "parser/parse_node.h"
-#include "parser/parse_relation.h"
-#include "rewrite/rewriteHandler.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 #include "errcodes.h"
+#include "lint.h"
 #include "progress.h"
 #include "query.h"
+#include "shape.h"
 #include "stage.h"
-
-/* The output columns of the query that the user can see, as target entries. */
-static List *
-output_columns(Query *query)
-{
-	List	   *output = NIL;
-	ListCell   *lc;
-
-	foreach(lc, query->targetList)
-	{
-		TargetEntry *entry = lfirst_node(TargetEntry, lc);
-
-		if (!entry->resjunk)
-			output = lappend(output, entry);
-	}
-	return output;
-}
-
-/*
- * The values of a bare VALUES list have no names.  They are taken by position,
- * as in INSERT: the first for the first loaded column of the target.
- */
-static void
-name_values_columns(List *output, const IloadColumns *columns)
-{
-	ListCell   *lc;
-
-	if (list_length(output) > columns->desc->natts)
-		ereport(ERROR,
-				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
-				 errmsg("VALUES list of the query has more columns than the target"),
-				 errdetail("It has %d, the target has %d that can be loaded.",
-						   list_length(output), columns->desc->natts)));
-	foreach(lc, output)
-	{
-		TargetEntry *entry = lfirst_node(TargetEntry, lc);
-
-		entry->resname = pstrdup(NameStr(TupleDescAttr(columns->desc,
-													   foreach_current_index(lc))->attname));
-	}
-}
-
-static void
-append_name(StringInfo list, const char *name)
-{
-	appendStringInfo(list, "%s\"%s\"", list->len > 0 ? ", " : "", name);
-}
-
-/* Names of the query's columns that the target lacks, or that come twice. */
-static void
-check_names(Relation target, const IloadSlice *slice, List *output)
-{
-	StringInfoData unknown,
-				twice,
-				generated;
-	int			unnamed = 0;
-	ListCell   *lc;
-
-	initStringInfo(&unknown);
-	initStringInfo(&twice);
-	initStringInfo(&generated);
-	foreach(lc, output)
-	{
-		char	   *name = lfirst_node(TargetEntry, lc)->resname;
-		AttrNumber	attnum;
-
-		if (name == NULL || strcmp(name, "?column?") == 0)
-		{
-			unnamed++;
-			continue;
-		}
-		attnum = get_attnum(RelationGetRelid(target), name);
-		if (attnum <= 0)
-			append_name(&unknown, name);
-		else if (TupleDescAttr(RelationGetDescr(target), attnum - 1)->attgenerated != '\0')
-			append_name(&generated, name);
-		for (int i = 0; i < foreach_current_index(lc); i++)
-		{
-			char	   *other = list_nth_node(TargetEntry, output, i)->resname;
-
-			if (other != NULL && strcmp(other, name) == 0)
-			{
-				append_name(&twice, name);
-				break;
-			}
-		}
-	}
-	if (unknown.len > 0 || unnamed > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
-				 errmsg("query has columns that table \"%s\" does not have", slice->table_name),
-				 unknown.len > 0 && unnamed > 0 ?
-				 errdetail("Unknown columns: %s; columns without a name: %d.", unknown.data, unnamed) :
-				 unknown.len > 0 ? errdetail("Unknown columns: %s.", unknown.data) :
-				 errdetail("Columns without a name: %d.", unnamed),
-				 errhint("Columns are matched by name. Name each one with AS, after a column of the target."),
-				 errtable(target)));
-	if (twice.len > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
-				 errmsg("query has more than one column of the same name"),
-				 errdetail("Names given more than once: %s.", twice.data)));
-	if (generated.len > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_GENERATED_ALWAYS),
-				 errmsg("query supplies generated columns of table \"%s\"", slice->table_name),
-				 errdetail("Generated columns: %s.", generated.data),
-				 errhint("Leave them out: the server computes them."),
-				 errtable(target)));
-}
-
-/* The query's column of a name, or NULL. */
-static TargetEntry *
-find_output(List *output, const char *name)
-{
-	ListCell   *lc;
-
-	foreach(lc, output)
-	{
-		if (strcmp(lfirst_node(TargetEntry, lc)->resname, name) == 0)
-			return lfirst_node(TargetEntry, lc);
-	}
-	return NULL;
-}
-
-/* The query's column as an expression of the SELECT around it, cast. */
-static Expr *
-supplied_expression(Relation target, Form_pg_attribute att, TargetEntry *entry, bool literals)
-{
-	ParseState *pstate = make_parsestate(NULL);
-	Node	   *value = (Node *) entry->expr;
-	Oid			type = exprType(value);
-	Node	   *cast;
-
-	if (att->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
-		ereport(ERROR,
-				(errcode(ERRCODE_GENERATED_ALWAYS),
-				 errmsg("query supplies identity column \"%s\" of table \"%s\"",
-						NameStr(att->attname), RelationGetRelationName(target)),
-				 errdetail("The column is defined as GENERATED ALWAYS."),
-				 errhint("Leave it out, or define it as GENERATED BY DEFAULT."),
-				 errtablecol(target, att->attnum)));
-
-	/*
-	 * a literal of unknown type is moved up, so that it can be read as the
-	 * type
-	 */
-	if (type != UNKNOWNOID || !IsA(value, Const))
-		value = (Node *) makeVar(1, entry->resno, type, exprTypmod(value),
-								 exprCollation(value), 0);
-	cast = coerce_to_target_type(pstate, value, type, att->atttypid, att->atttypmod,
-								 COERCION_ASSIGNMENT, COERCE_IMPLICIT_CAST, -1);
-
-	/*
-	 * in VALUES, plain literals have become text by the time that they get
-	 * here
-	 */
-	if (cast == NULL && literals && type == TEXTOID)
-		cast = coerce_to_target_type(pstate, value, type, att->atttypid, att->atttypmod,
-									 COERCION_EXPLICIT, COERCE_IMPLICIT_CAST, -1);
-	if (cast == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"%s\" is of type %s but the query's column is of type %s",
-						NameStr(att->attname),
-						format_type_with_typemod(att->atttypid, att->atttypmod),
-						format_type_be(type)),
-				 errhint("Cast it in the query."),
-				 errtablecol(target, att->attnum)));
-	free_parsestate(pstate);
-	return (Expr *) cast;
-}
-
-/* What INSERT through the target would put into a column that is not given. */
-static Expr *
-default_expression(Relation target, Form_pg_attribute att)
-{
-	Node	   *value = build_column_default(target, att->attnum);
-
-	if (value == NULL)
-		value = coerce_to_domain((Node *) makeNullConst(getBaseType(att->atttypid), -1,
-														att->attcollation),
-								 InvalidOid, -1, att->atttypid,
-								 COERCION_IMPLICIT, COERCE_IMPLICIT_CAST, -1, false);
-	return (Expr *) value;
-}
-
-/*
- * The SELECT around the query that has the loaded columns of the target.
- * "literals" are the positions of columns that the query gives as literals in a
- * bare VALUES list.
- */
-static Query *
-wrap_query(Relation target, const IloadSlice *slice, const IloadColumns *columns,
-		   Query *inner, List *output, Bitmapset *literals)
-{
-	Query	   *outer = makeNode(Query);
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	RangeTblRef *ref = makeNode(RangeTblRef);
-	List	   *names = NIL;
-	ListCell   *lc;
-
-	if (find_output(output, slice->key->name) == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_ILOAD_QUERY_SHAPE),
-				 errmsg("query lacks the key column \"%s\" of table \"%s\"",
-						slice->key->name, slice->table_name),
-				 errhint("Each row must say to which slice it belongs."),
-				 errtablecol(target, slice->key->attnum)));
-
-	for (int i = 0; i < columns->desc->natts; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(target),
-											  columns->attnums[i] - 1);
-		TargetEntry *entry = find_output(output, NameStr(att->attname));
-		Expr	   *value;
-
-		if (entry != NULL)
-			value = supplied_expression(target, att, entry,
-										bms_is_member(entry->resno, literals));
-		else
-			value = default_expression(target, att);
-		outer->targetList = lappend(outer->targetList,
-									makeTargetEntry(value, i + 1,
-													pstrdup(NameStr(att->attname)), false));
-	}
-	foreach(lc, output)
-		names = lappend(names, makeString(lfirst_node(TargetEntry, lc)->resname));
-
-	rte->rtekind = RTE_SUBQUERY;
-	rte->subquery = inner;
-	rte->eref = makeAlias("query", names);
-	rte->inFromCl = true;
-	ref->rtindex = 1;
-	outer->commandType = CMD_SELECT;
-	outer->querySource = QSRC_ORIGINAL;
-	outer->canSetTag = true;
-	outer->rtable = list_make1(rte);
-	outer->jointree = makeFromExpr(list_make1(ref), NULL);
-	return outer;
-}
-
-/*
- * The positions of columns of a bare VALUES list that hold nothing but literals
- * without a type.  They are read as the target's type, as in INSERT.
- */
-static Bitmapset *
-literal_columns(SelectStmt *select)
-{
-	Bitmapset  *literals = NULL;
-	ListCell   *lrow,
-			   *lvalue;
-
-	if (select->valuesLists == NIL)
-		return NULL;
-	foreach(lvalue, linitial_node(List, select->valuesLists))
-		literals = bms_add_member(literals, foreach_current_index(lvalue) + 1);
-	foreach(lrow, select->valuesLists)
-	{
-		foreach(lvalue, lfirst_node(List, lrow))
-		{
-			A_Const    *value = lfirst(lvalue);
-
-			if (!IsA(value, A_Const) || (!value->isnull && !IsA(&value->val, String)))
-				literals = bms_del_member(literals, foreach_current_index(lvalue) + 1);
-		}
-	}
-	return literals;
-}
-
-/* Parse the query and bring its columns into the target's shape. */
-static Query *
-build_query(Relation target, IloadSlice *slice, const IloadColumns *columns, const char *text)
-{
-	SelectStmt *select = iload_query_parse(text, "query");
-	Bitmapset  *literals = literal_columns(select);
-	Oid			types[ILOAD_SLICE_NPARAMS];
-	Query	   *query;
-	List	   *output;
-
-	iload_slice_param_types(slice, types);
-	query = iload_query_analyze(select, text, "query", types, 2, NULL);
-	output = output_columns(query);
-	if (select->valuesLists != NIL)
-		name_values_columns(output, columns);
-	check_names(target, slice, output);
-	return wrap_query(target, slice, columns, query, output, literals);
-}
 
 /* State of the run of the query. */
 typedef struct StageRun
@@ -514,22 +215,10 @@ begin_spool(void)
 }
 
 /*
- * Check all of the query that can be checked without a plan.
- *
- * Errors: a query of another shape.
- */
-void
-iload_stage_check(Relation target, IloadSlice *slice, const IloadColumns *columns,
-				  const char *query)
-{
-	(void) build_query(target, slice, columns, query);
-}
-
-/*
  * Parse and plan the query, whose rows are going to be staged.  The result lives in
  * the current context.
  *
- * Errors: a query of another shape.
+ * Errors: a query of another shape, or one that idempotent_load.lint refuses.
  */
 IloadStage *
 iload_stage_create(Relation target, IloadSlice *slice, IloadColumns *columns,
@@ -542,7 +231,9 @@ iload_stage_create(Relation target, IloadSlice *slice, IloadColumns *columns,
 	stage->slice = slice;
 	stage->columns = columns;
 	stage->query = query;
-	tree = iload_query_rewrite(build_query(target, slice, columns, query));
+	tree = iload_shape_query(target, slice, columns, query);
+	iload_lint_load(target, tree, query, columns, slice->key->name);
+	tree = iload_query_rewrite(tree);
 	stage->repeatable = !contain_volatile_functions((Node *) tree);
 	PushActiveSnapshot(snapshot);
 	stage->plan = iload_query_plan(tree, query, iload_slice_params(slice));

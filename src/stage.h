@@ -32,8 +32,6 @@ typedef struct IloadStage
 								 * when the slice is compared */
 } IloadStage;
 
-extern void iload_stage_check(Relation target, IloadSlice *slice,
-							  const IloadColumns *columns, const char *query);
 extern IloadStage *iload_stage_create(Relation target, IloadSlice *slice,
 									  IloadColumns *columns, const char *query,
 									  Snapshot snapshot);

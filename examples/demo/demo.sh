@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The demo: loads that are cut off and run again, by jobs made by hand and by
-# replace_partition. "make demo" runs it on a throwaway server.
+# replace_partition, and what assert_idempotent says of each. "make demo" runs it on a
+# throwaway server.
 #
 # It needs PGHOST, PGPORT, PGUSER (a superuser) and PGDATABASE (an empty
 # database). The crashes are real: a job's session is ended by
@@ -134,7 +135,7 @@ story_payout() {
 		is killed when 1,247 of its rows are committed; then it is run again, twice.
 
 	TEXT
-	sql -f payouts.sql
+	sql -f payouts.sql >/dev/null
 	expect 'sales' '60,000|14,983,500.00' "$(totals '(SELECT price_eur AS amount_eur FROM sales) s')"
 	printf '  %-18s%20s%20s%20s\n' 'rows, EUR' 'after the crash' 'after retry 1' 'after retry 2'
 	payout payouts_append append '3,247|486,745.80' '5,247|786,475.80' \
@@ -186,6 +187,25 @@ story_contract() {
 	line 'the same again' "$(show "$again" "$right")" '   nothing written'
 }
 
+# violation JOB [COLUMNS [OPTION]]: what the first rerun that does not pass has shown
+violation() {
+	query "SELECT ${2:-rerun, cause, added, missing}
+		FROM check_idempotent('$1', '2026-08-25'${3:+, $3}) WHERE NOT passed LIMIT 1"
+}
+
+# assert JOB [OPTION...]
+assert() {
+	local job=$1
+	shift
+	sql "$@" <<<"SELECT assert_idempotent('$job', '2026-08-25')" 2>&1 || true
+}
+
+# show_violation JOB: what assert_idempotent says, but for the rows
+show_violation() {
+	echo "  SELECT assert_idempotent('$1', '2026-08-25');"
+	assert "$1" | sed -n '/^ERROR/p; /^Cause/,$p' | expand -t 2 | fold -s -w 86 | sed 's/ *$//; s/^/  /'
+}
+
 # Which days between two have no load of TARGET in the history?
 never_loaded() {
 	query "SELECT string_agg(day::date::text, ' ' ORDER BY day)
@@ -195,7 +215,7 @@ never_loaded() {
 }
 
 story_clock() {
-	local today day owed clock dated
+	local today day owed clock dated later
 	title 'The job that asks the clock'
 	cat <<-'TEXT'
 		A job loads "yesterday". Its run for the 25th fails and is repeated on the 27th.
@@ -230,7 +250,17 @@ story_clock() {
 
 		2,000 payouts are missing, and the newest row looks fresh. load_history tells:
 		of the 24th to the 26th, the 25th was never loaded.
+
+		assert_idempotent tells it before the first night. It runs the job, and again with
+		the clock moved, and undoes all of it:
+
 	TEXT
+	show_violation 'current_date - 1'
+	expect 'the clock reads that are named' 'CURRENT_DATE, line 2 CURRENT_DATE, line 4' \
+		"$(violation 'current_date - 1' source | grep -o 'CURRENT_DATE, line [0-9]*' | paste -sd ' ')"
+	later=$(violation 'current_date - 1' 'added, missing' "clock_shift => '1 day'")
+	printf "\nWith clock_shift => '1 day' the rerun of the 25th loads the 26th: %s rows added.\n" "${later%|*}"
+	expect 'the 25th, a day later' '2000|0' "$later"
 }
 
 # rerun TARGET LABEL EXPECTED: the job loads the day and dies while it publishes
@@ -298,12 +328,52 @@ story_trap() {
 	expect 'the day before' '6|1,730.00' "$(totals revenue "order_date = '2026-10-06'")"
 }
 
+# proof JOB VERDICT [VIOLATION]
+proof() {
+	local verdict violation cells colour=$green
+	verdict=$(assert "$1" -v VERBOSITY=sqlstate)
+	case $verdict in
+		t) verdict=passes ;;
+		*'ERROR:  IL006') verdict=fails colour=$red ;;
+	esac
+	violation=$(violation "$1")
+	IFS='|' read -ra cells <<<"$violation"
+	printf '  %-18s%s%s%s' "$1" "$colour" "$verdict" "${colour:+$plain}"
+	[ -z "$violation" ] || printf '   %-7s%-17s%8s%9s' "${cells[@]}"
+	echo
+	expect "$1, verdict" "$2" "$verdict"
+	expect "$1, violation" "${3:-}" "$violation"
+}
+
+story_proof() {
+	local target
+	title 'C. The test that each job must pass'
+	cat <<-'TEXT'
+		Each job runs, and runs again: at once, after a crash that lost half of its rows, and
+		with the clock moved. Results are compared row by row, and all of it is undone.
+
+	TEXT
+	sql -f jobs.sql >/dev/null
+	printf '  %-26s%-7s%-17s%8s%9s\n' job rerun cause added missing
+	proof append fails 'same|append|2000|0'
+	proof 'skip if present' fails 'crash|skip_if_present|0|1000'
+	proof 'current_date - 1' fails 'clock|clock|0|1000'
+	proof 'merge on sale_id' passes
+	proof replace_partition passes
+	for target in payouts_append payouts_by_clock payouts_merge payouts; do
+		expect "rows that the checks left in $target" '0|0.00' "$(totals "$target")"
+	done
+	echo
+	show_violation 'skip if present'
+}
+
 open_gate
 story_payout
 story_contract
 story_clock
 story_revenue
 story_trap
+story_proof
 
 if ((${#differences[@]})); then
 	printf '\n%s%d of %d figures differ:%s\n' "$red" ${#differences[@]} $checks "$plain"

@@ -47,3 +47,15 @@ CREATE TABLE payouts_20260825 PARTITION OF payouts
 -- for the job that asks the clock, and the one that is told its date
 CREATE TABLE payouts_by_clock (LIKE payouts_append);
 CREATE TABLE payouts_by_date (LIKE payouts_append);
+
+-- What is owed, moved so that today is 2026-08-26, when the job that asks the clock runs
+-- for the 25th.
+CREATE TABLE owed_lately AS
+SELECT sale_id, sale_date + (current_date - '2026-08-26') AS sale_date, amount_eur
+FROM owed_fixed;
+
+SELECT create_job('current_date - 1', command => $$
+	DELETE FROM payouts_by_clock WHERE sale_date = current_date - 1;
+	INSERT INTO payouts_by_clock
+	SELECT * FROM owed_lately WHERE sale_date = current_date - 1
+$$);
