@@ -61,14 +61,14 @@ read_reruns(FunctionCallInfo fcinfo, int argno, bool *reruns)
 }
 
 /* By how many seconds the clock is to be moved; a month has 30 days. */
-static int
-read_clock_shift(FunctionCallInfo fcinfo, int argno)
+static void
+read_clock_shift(FunctionCallInfo fcinfo, int argno, IloadCheckOptions *options)
 {
 	Interval   *shift;
 	double		seconds;
 
 	if (PG_ARGISNULL(argno))
-		return 0;
+		return;
 	shift = PG_GETARG_INTERVAL_P(argno);
 	seconds = (shift->month * (double) DAYS_PER_MONTH + shift->day) * SECS_PER_DAY +
 		shift->time / USECS_PER_SEC;
@@ -76,7 +76,9 @@ read_clock_shift(FunctionCallInfo fcinfo, int argno)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("clock_shift must be at least a second, and less than 68 years, either way")));
-	return (int) seconds;
+	options->clock_shift = (int) seconds;
+	options->clock_shift_text =
+		DatumGetCString(DirectFunctionCall1(interval_out, IntervalPGetDatum(shift)));
 }
 
 /* Run the check that the arguments ask for; the options begin at "first". */
@@ -90,7 +92,7 @@ run_check(FunctionCallInfo fcinfo, int first, bool stop_at_first)
 	iload_argument_require(fcinfo, 1, "date");
 	read_reruns(fcinfo, first, request->options.reruns);
 	request->options.ignore_columns = iload_argument_names(fcinfo, first + 1, "ignore_columns");
-	request->options.clock_shift = read_clock_shift(fcinfo, first + 2);
+	read_clock_shift(fcinfo, first + 2, &request->options);
 	request->options.stop_at_first = stop_at_first;
 	request->job = iload_job_find(schema, iload_argument_text(fcinfo, 0));
 	request->date = PG_GETARG_DATEADT(1);

@@ -34,6 +34,7 @@
 #include "storage/proc.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -43,6 +44,7 @@
 #include "crash.h"
 #include "job_run.h"
 #include "query.h"
+#include "root.h"
 #include "session.h"
 #include "wait_point.h"
 
@@ -52,6 +54,8 @@ typedef struct Check
 	const IloadJob *job;
 	DateADT		date;
 	const IloadCheckOptions *options;
+	List	   *ignored;		/* String: columns, by the options and by the
+								 * job */
 	MemoryContext context;
 	ResourceOwner owner;		/* of the first run's subtransaction */
 	IloadSession *session;
@@ -103,6 +107,7 @@ static const IloadSetting comparable_settings[] = {
 	{"max_parallel_workers_per_gather", "0"},
 	{"synchronize_seqscans", "off"},
 	{"idempotent_load.swap_min_size", "2147483647"},
+	{"idempotent_load.lint", "off"},
 	{NULL, NULL}
 };
 
@@ -129,20 +134,19 @@ finish_deferred(Check *check)
 
 /*
  * Run the job in a world, and observe it.  The caller is in a subtransaction of its own.
- * Settings that the job makes do not outlive the run, as they would not outlive its
- * session.
+ * What is observed is in "run" also after an error, as far as the run came.  Settings
+ * that the job makes do not outlive the run, as they would not outlive its session.
  */
-static IloadObservation *
-run_job(Check *check, const IloadVariant *variant)
+static void
+run_job(Check *check, const IloadVariant *variant, IloadObservation **run)
 {
 	int			nestlevel = NewGUCNestLevel();
-	IloadObservation *observation;
 
 	if (check->deferred)
 		execute_utility(ILOAD_QUERY_MARK "SET CONSTRAINTS ALL DEFERRED");
 	iload_rerun_apply(comparable_settings);
 	iload_rerun_apply(variant->settings);
-	observation = iload_observe_begin(check->context);
+	*run = iload_observe_begin(check->context);
 	PG_TRY();
 	{
 		iload_world_enter(&variant->world);
@@ -158,7 +162,6 @@ run_job(Check *check, const IloadVariant *variant)
 	}
 	PG_END_TRY();
 	AtEOXact_GUC(false, nestlevel);
-	return observation;
 }
 
 static void
@@ -214,7 +217,7 @@ take_image(Check *check, const IloadWrite *write, TransactionId since)
 {
 	MemoryContext old = MemoryContextSwitchTo(check->context);
 	IloadImage *image = iload_image_take(write->name, write->root,
-										 check->options->ignore_columns, since);
+										 check->ignored, since);
 
 	MemoryContextSwitchTo(old);
 	return image;
@@ -279,6 +282,17 @@ written_by_either(const IloadObservation *a, const IloadObservation *b)
 	return writes;
 }
 
+/*
+ * A state is one that could have been committed: what constraints wait for the commit
+ * are checked, and wait for it again.
+ */
+static void
+settle_constraints(void)
+{
+	execute_utility(ILOAD_QUERY_MARK "SET CONSTRAINTS ALL IMMEDIATE");
+	execute_utility(ILOAD_QUERY_MARK "SET CONSTRAINTS ALL DEFERRED");
+}
+
 /* What happens within the subtransaction of a rerun. */
 static void
 rerun_job(void *arg)
@@ -289,10 +303,13 @@ rerun_job(void *arg)
 
 	try->since = GetCurrentTransactionId();
 	if (try->losses != NULL)
+	{
 		iload_crash_lose(check->inserted, try->losses, check->since);
+		settle_constraints();
+	}
 	try->lost = true;
 	iload_wait_point("rerun");
-	try->run = run_job(check, try->variant);
+	run_job(check, try->variant, &try->run);
 	try->done = true;
 	foreach(lc, written_by_either(check->first, try->run))
 		compare_table(try, lfirst(lc));
@@ -347,8 +364,7 @@ find_differences(Try *try)
 		Tuplestorestate *old;
 
 		if (earlier == NULL)
-			earlier = iload_image_take(later->name, later->root, check->options->ignore_columns,
-									   check->since);
+			earlier = iload_image_take(later->name, later->root, check->ignored, check->since);
 		if (iload_fingerprint_equal(&earlier->fingerprint, &later->fingerprint))
 		{
 			tuplestore_end(suspect->new);
@@ -647,7 +663,7 @@ rerun_with_clock(Check *check, IloadRerunResult *result)
 
 	if (check->options->clock_shift != 0)
 	{
-		variant.what = psprintf("clock moved by %d seconds", check->options->clock_shift);
+		variant.what = psprintf("clock moved by %s", check->options->clock_shift_text);
 		variant.world.clock_shift = check->options->clock_shift;
 		variants = &variant;
 		n = 1;
@@ -707,7 +723,7 @@ check_job(void *arg)
 
 	check->owner = CurrentResourceOwner;
 	check->since = GetCurrentTransactionId();
-	check->first = run_job(check, &usual_variant);
+	run_job(check, &usual_variant, &check->first);
 	learn(check, check->first);
 	iload_session_deallocate(check->session);
 	iload_session_drop_temporary(check->first->temporary);
@@ -725,11 +741,29 @@ check_job(void *arg)
 	try_reruns(check);
 }
 
+/* Columns that do not count: those of the options, and those that the job's loads ignore. */
+static List *
+ignored_columns(const IloadJob *job, const IloadCheckOptions *options)
+{
+	List	   *ignored = list_copy(options->ignore_columns);
+	Oid			root;
+	ListCell   *lc;
+
+	if (job->kind != ILOAD_JOB_QUERY)
+		return ignored;
+	root = iload_root(job->target);
+	foreach(lc, job->options.ignore_columns)
+		ignored = lappend(ignored,
+						  makeString(psprintf("%s.%s.%s", get_namespace_name(get_rel_namespace(root)),
+											  get_rel_name(root), strVal(lfirst(lc)))));
+	return ignored;
+}
+
 /*
  * Check that a job can be retried for a date.  The result lives in the current context.
  * The database is left as it was, but for sequences.
  *
- * Locks: those that the runs take are given back, except for tables that were looked at.
+ * Locks: those that the runs take are given back, but for those on sequences.
  * Errors: whatever the first run raises; a check within a check; an error in a rerun
  * that says nothing about the job, such as a serialization failure.
  */
@@ -741,6 +775,7 @@ iload_check_job(Oid schema, const IloadJob *job, DateADT date, const IloadCheckO
 		.job = job,
 		.date = date,
 		.options = options,
+		.ignored = ignored_columns(job, options),
 		.context = CurrentMemoryContext
 	};
 	int			isolation = XactIsoLevel;

@@ -15,6 +15,7 @@ typedef struct IloadCheckOptions
 	bool		reruns[ILOAD_NRERUNS];
 	List	   *ignore_columns; /* String: "column" or "table.column" */
 	int			clock_shift;	/* seconds; 0: the usual ones */
+	char	   *clock_shift_text;
 	bool		stop_at_first;	/* violation */
 } IloadCheckOptions;
 

@@ -30,6 +30,7 @@
 
 #include "clock.h"
 #include "compat.h"
+#include "lint_text.h"
 
 /* How timeofday() writes a time. */
 #define TIMEOFDAY_FORMAT	"Dy Mon DD HH24:MI:SS.US YYYY TZ"
@@ -37,7 +38,10 @@
 typedef struct ClockContext
 {
 	int			seconds;
-	Oid			user;			/* who sees the moved clock; InvalidOid: everybody */
+	Oid			user;			/* who sees the moved clock; InvalidOid:
+								 * everybody */
+	Oid			kept;			/* a role whose views or policies keep the
+								 * true one */
 } ClockContext;
 
 static Node *
@@ -122,7 +126,7 @@ moved_timeofday(const ClockContext *context)
 
 /* May the user see a moved clock in what the roles have written that a query names? */
 static bool
-may_move(Query *query, const ClockContext *context)
+may_move(Query *query, ClockContext *context)
 {
 	ListCell   *lc;
 
@@ -131,7 +135,10 @@ may_move(Query *query, const ClockContext *context)
 	foreach(lc, iload_query_check_as_users(query))
 	{
 		if (!has_privs_of_role(context->user, lfirst_oid(lc)))
+		{
+			context->kept = lfirst_oid(lc);
 			return false;
+		}
 	}
 	return true;
 }
@@ -152,7 +159,7 @@ move_query(Query *query, ClockContext *context)
 	/* policies keep the true clock */
 	forboth(lold, query->rtable, lnew, moved->rtable)
 		lfirst_node(RangeTblEntry, lnew)->securityQuals =
-			lfirst_node(RangeTblEntry, lold)->securityQuals;
+		lfirst_node(RangeTblEntry, lold)->securityQuals;
 	return moved;
 }
 
@@ -184,49 +191,33 @@ clock_mutator(Node *node, ClockContext *context)
 /*
  * Returns a rewritten and inlined query in which every reading of the clock is moved
  * by a number of seconds.  If "user" is valid, what depends on the rights of others
- * keeps the true clock.  Shares parts with the query given; allocates in the current
- * context.
+ * keeps the true clock; "kept" is then such a role, else InvalidOid.  Shares parts with the
+ * query given; allocates in the current context.
  */
 Query *
-iload_clock_move(Query *query, int seconds, Oid user)
+iload_clock_move(Query *query, int seconds, Oid user, Oid *kept)
 {
-	ClockContext context = {.seconds = seconds, .user = user};
+	ClockContext context = {0};
 
-	if (query->commandType == CMD_UTILITY)
-		return query;
-	return move_query(query, &context);
+	context.seconds = seconds;
+	context.user = user;
+
+	if (query->commandType != CMD_UTILITY)
+		query = move_query(query, &context);
+	*kept = context.kept;
+	return query;
 }
 
-/* The words that date and time types read from the clock. */
-static const char *const clock_words[] = {"now", "today", "tomorrow", "yesterday"};
-
 /*
- * The word by which a string literal, which begins at byte "location" of a text, would
- * be read from the clock; NULL where it would not.  A time of day may follow.
+ * The string literal that begins at byte "location" of a text, if date and time types
+ * read it from the clock; else NULL.
  */
-const char *
+char *
 iload_clock_literal(const char *text, int location)
 {
-	const char *start;
+	char	   *literal = text == NULL || location < 0 ? NULL : iload_text_string_at(text, location);
 
-	if (text == NULL || location < 0 || location >= (int) strlen(text))
-		return NULL;
-	start = text + location;
-	if ((*start == 'E' || *start == 'e') && start[1] == '\'')
-		start++;
-	if (*start++ != '\'')
-		return NULL;
-	while (scanner_isspace(*start))
-		start++;
-	for (int i = 0; i < (int) lengthof(clock_words); i++)
-	{
-		size_t		len = strlen(clock_words[i]);
-
-		if (pg_strncasecmp(start, clock_words[i], len) == 0 &&
-			(start[len] == '\'' || scanner_isspace(start[len])))
-			return clock_words[i];
-	}
-	return NULL;
+	return literal != NULL && iload_text_has_clock_word(literal) ? literal : NULL;
 }
 
 static bool
@@ -248,11 +239,20 @@ days_moved(int seconds)
 		DatumGetDateADT(DirectFunctionCall1(timestamptz_date, TimestampTzGetDatum(now)));
 }
 
-static void
-move_constant(Const *constant, const char *word, int seconds)
+/* Is it the present moment, rather than a day? */
+static bool
+is_now(const char *literal)
 {
-	int64		by = strcmp(word, "now") == 0 ? (int64) seconds * USECS_PER_SEC :
-		days_moved(seconds) * USECS_PER_DAY;
+	while (scanner_isspace(*literal))
+		literal++;
+	return pg_strncasecmp(literal, "now", strlen("now")) == 0;
+}
+
+static void
+move_constant(Const *constant, const char *literal, int seconds)
+{
+	int64		by = is_now(literal) ? (int64) seconds * USECS_PER_SEC :
+	days_moved(seconds) * USECS_PER_DAY;
 
 	switch (constant->consttype)
 	{
@@ -270,7 +270,7 @@ move_constant(Const *constant, const char *word, int seconds)
 /* A text in which literals are moved. */
 typedef struct LiteralContext
 {
-	const char *text;
+	const char *source;
 	int			seconds;
 	List	   *found;			/* Const */
 } LiteralContext;
@@ -284,11 +284,11 @@ literal_walker(Node *node, LiteralContext *context)
 		return query_tree_walker((Query *) node, literal_walker, context, 0);
 	if (IsA(node, Const) && is_date_or_time((Const *) node))
 	{
-		const char *word = iload_clock_literal(context->text, ((Const *) node)->location);
+		char	   *literal = iload_clock_literal(context->source, ((Const *) node)->location);
 
-		if (word != NULL)
+		if (literal != NULL)
 		{
-			move_constant((Const *) node, word, context->seconds);
+			move_constant((Const *) node, literal, context->seconds);
 			context->found = lappend(context->found, node);
 		}
 	}
@@ -296,13 +296,16 @@ literal_walker(Node *node, LiteralContext *context)
 }
 
 /*
- * Move the literals that were read from the clock when "text" was analyzed.  Returns
+ * Move the literals that were read from the clock when "source" was analyzed.  Returns
  * them, as a list of Const that belong to the query.
  */
 List *
-iload_clock_move_literals(Query *query, const char *text, int seconds)
+iload_clock_move_literals(Query *query, const char *source, int seconds)
 {
-	LiteralContext context = {.text = text, .seconds = seconds};
+	LiteralContext context = {0};
+
+	context.source = source;
+	context.seconds = seconds;
 
 	(void) literal_walker((Node *) query, &context);
 	return context.found;

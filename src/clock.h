@@ -7,8 +7,8 @@
 
 #include "nodes/parsenodes.h"
 
-extern Query *iload_clock_move(Query *query, int seconds, Oid user);
-extern List *iload_clock_move_literals(Query *query, const char *text, int seconds);
-extern const char *iload_clock_literal(const char *text, int location);
+extern Query *iload_clock_move(Query *query, int seconds, Oid user, Oid *kept);
+extern List *iload_clock_move_literals(Query *query, const char *source, int seconds);
+extern char *iload_clock_literal(const char *text, int location);
 
 #endif

@@ -14,7 +14,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/partition.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
@@ -27,6 +26,7 @@
 #include "crash.h"
 #include "named_store.h"
 #include "query.h"
+#include "root.h"
 
 #define LOST_NAME "iload_lost"
 
@@ -97,10 +97,8 @@ register_lost(const IloadImage *image, IloadLoss loss, TransactionId since)
 static Oid
 deletable(Oid relid)
 {
-	if (get_rel_relispartition(relid) &&
-		pg_class_aclcheck(relid, GetUserId(), ACL_DELETE) != ACLCHECK_OK)
-		return llast_oid(get_partition_ancestors(relid));
-	return relid;
+	return pg_class_aclcheck(relid, GetUserId(), ACL_DELETE) == ACLCHECK_OK ? relid :
+		iload_root(relid);
 }
 
 static void

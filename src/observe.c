@@ -25,7 +25,6 @@
 #include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
-#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_largeobject.h"
 #include "commands/extension.h"
@@ -45,8 +44,10 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "lint_text.h"
 #include "observe.h"
 #include "query.h"
+#include "root.h"
 
 /* More statements, or calls, than these are not told apart: one is enough to blame. */
 #define MAX_NOTED	500
@@ -79,8 +80,7 @@ iload_observe_table_name(Oid relid)
 static char *
 root_name(Oid relid)
 {
-	return iload_observe_table_name(get_rel_relispartition(relid) ?
-									llast_oid(get_partition_ancestors(relid)) : relid);
+	return iload_observe_table_name(iload_root(relid));
 }
 
 /* Note, once, something that cannot be undone or was not seen: a full sentence. */
@@ -317,15 +317,13 @@ current_function(void)
 }
 
 static int
-line_of(const char *text, int location)
+line_of(const char *source, int location)
 {
-	int			line = 1;
+	int			line = 0;
+	int			column;
 
-	if (text == NULL || location < 0)
-		return 0;
-	for (int i = 0; i < location && text[i] != '\0'; i++)
-		line += text[i] == '\n';
-
+	if (source != NULL && location >= 0)
+		iload_text_position(source, location, &line, &column);
 	return line;
 }
 

@@ -36,14 +36,20 @@ static post_parse_analyze_hook_type prev_post_parse_analyze_hook = NULL;
 static Oid	world_user = InvalidOid;
 static int	shuffle_seed = 0;
 
+static void
+note_kept_clock(Oid role)
+{
+	iload_observe_note("The clock was not moved in code that runs as role \"%s\".",
+					   GetUserNameFromId(role, false));
+}
+
 /* May the clock be moved in what runs as the present user? */
 static bool
 may_move_clock(void)
 {
 	if (!OidIsValid(world_user) || has_privs_of_role(world_user, GetUserId()))
 		return true;
-	iload_observe_note("The clock was not moved in code that runs as role \"%s\".",
-					   GetUserNameFromId(GetUserId(), false));
+	note_kept_clock(GetUserId());
 	return false;
 }
 
@@ -54,7 +60,13 @@ change_query(Query *query, const char *text)
 	query = iload_inline_functions(query);
 	iload_observe_query(query, text);
 	if (iload_clock_shift != 0 && may_move_clock())
-		query = iload_clock_move(query, iload_clock_shift, world_user);
+	{
+		Oid			kept;
+
+		query = iload_clock_move(query, iload_clock_shift, world_user, &kept);
+		if (OidIsValid(kept))
+			note_kept_clock(kept);
+	}
 	if (shuffle_seed != 0)
 		iload_shuffle_tables(query, shuffle_seed);
 	return query;
