@@ -9,6 +9,9 @@ vacuumed and analyzed, the source read once, then a CHECKPOINT. In the states
 needs a full-page image any more. After each, the rows of the day and of the
 other days are compared with what they should be.
 
+A check is compared with as many runs by hand as it makes, each of them undone, as it
+undoes its own. What the hooks cost while no check is going on is told of in hooks.py.
+
 While a load runs, two other sessions count 1000 rows by primary key ten times a
 second, one in the day that is loaded and one in another. That costs each 0.3 ms
 on an idle server and disturbs all ways alike; what is long is a wait for a lock
@@ -24,8 +27,9 @@ import sys
 import threading
 import time
 
+import hooks
 import report
-from ways import BEFORE, CASES, OURS, READS, STATES, WAYS
+from ways import ANSWERS, BEFORE, CASES, OURS, READS, STATES, WAYS
 
 FIRST_DAY = datetime.date(2026, 1, 1)
 END = '-- end --'
@@ -196,6 +200,7 @@ def all_data():
         Data('wide', 'wide', 3, int(env['BENCH_WIDE_ROWS']), text_8kb),
         Data('year', 'year', int(env['BENCH_DAYS']), int(env['BENCH_DAY_ROWS']), 'md5(id::text)',
             load_all=True),
+        Data('check', 'checked', 3, int(env['BENCH_CHECK_ROWS']), 'md5(id::text)'),
     ) if data.name in env['BENCH_DATA'].split()]
 
 
@@ -261,6 +266,8 @@ class Bench:
             self.session.run("ROLLBACK;\nRESET ALL;\nSET client_min_messages = warning;")
             return Measurement(repetition, data.name, state_name, way, *[''] * 8, error)
 
+        if way in ANSWERS and answers != {ANSWERS[way]}:
+            sys.exit('error: %s answered %s instead of %s' % (way, answers, ANSWERS[way]))
         wal = int(self.value("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % lsn))
         # before any scan, since scans prune
         dead = self.sum_over_leaves(data, "(pgstattuple(leaf)).dead_tuple_count") \
@@ -272,6 +279,16 @@ class Bench:
         return Measurement(repetition, data.name, state_name, way,
             ' '.join(sorted(answers)) if way in OURS else '', seconds, wal, dead, heap,
             *waits, sum(reader.wrong for reader in readers), '')
+
+    def measure_hooks(self, note):
+        rounds = int(os.environ['BENCH_HOOKS_ROUNDS'])
+        hooks.prepare(int(os.environ['BENCH_HOOKS_SCALE']))
+        for k in range(1, rounds + 1):
+            for protocol in hooks.PROTOCOLS:
+                for way in hooks.WAYS:
+                    seconds = hooks.seconds_per_transaction(protocol, way,
+                        int(os.environ['BENCH_HOOKS_SECONDS']))
+                    note(Measurement(k, hooks.DATA, protocol, way, '', seconds, *[''] * 7), rounds)
 
     def sum_over_leaves(self, data, expression):
         leaves = ', '.join("'%s'" % data.leaf(day) for day in data.loaded)
@@ -285,19 +302,23 @@ class Bench:
         with open(os.path.join(self.folder, 'measurements.csv'), 'w', newline='') as file:
             writer = csv.writer(file)
             writer.writerow(Measurement._fields)
+
+            def note(m, repetitions):
+                self.measurements.append(m)
+                writer.writerow(m)
+                file.flush()
+                self.say('%d of %d  %-5s  %-17s  %-21s  %s' % (m.repetition, repetitions, m.data,
+                    m.state, m.way, m.error or '%11.6f s' % m.seconds))
+
             for repetition in range(1, self.repetitions + 1):
                 for data in self.data:
                     for state, ways in CASES[data.name]:
                         for way in ways.split():
                             if way not in self.ways:
                                 continue
-                            m = self.measure(repetition, data, state, way)
-                            self.measurements.append(m)
-                            writer.writerow(m)
-                            file.flush()
-                            self.say('%d of %d  %-4s  %-17s  %-21s  %s' % (
-                                repetition, self.repetitions, data.name, state, way,
-                                m.error or '%8.3f s' % m.seconds))
+                            note(self.measure(repetition, data, state, way), self.repetitions)
+            if hooks.DATA in os.environ['BENCH_DATA'].split():
+                self.measure_hooks(note)
 
 
 def main():

@@ -7,6 +7,8 @@ import platform
 import re
 import statistics
 
+import hooks
+
 NUMBERS = ('seconds', 'wal_bytes', 'dead_tuples', 'heap_bytes', 'wait_same_day', 'wait_other_day')
 
 
@@ -19,12 +21,13 @@ def has_failed(error):
 
 
 def compute_medians(measurements):
-    """(data, state, way) -> the median of each number that was measured"""
+    """(data, state, way) -> the median of each number that was measured, and each time"""
     groups = collections.defaultdict(list)
     for m in measurements:
         groups[m.data, m.state, m.way].append(m)
     return {key: {name: statistics.median(values) for name in NUMBERS
             if (values := [getattr(m, name) for m in group if getattr(m, name) != ''])}
+            | {'each': [m.seconds for m in group]}
         for key, group in groups.items()}
 
 
@@ -61,9 +64,33 @@ def wait_beside_rebuild(m):
     return m['day', '100%', 'swap']['wait_same_day'] / m['day', 'unchanged', 'reindex']['seconds']
 
 
+# pgbench -S: the library costs nothing measurable if that is less than the noise.
+# A round is without, with, without.
+
+def rounds(m, protocol):
+    return list(zip(*(m['hooks', protocol, way]['each'] for way in hooks.WAYS)))
+
+
+def hooks_cost(protocol):
+    return lambda m: statistics.median(
+        loaded / ((before + after) / 2) for before, loaded, after in rounds(m, protocol))
+
+
+def hooks_noise(protocol):
+    """1 and twice the standard error of such a median, by the two that are the same."""
+    def noise(m):
+        ratios = [after / before for before, _, after in rounds(m, protocol)]
+        middle = statistics.median(ratios)
+        # of a normal distribution; a stray ratio does not count for more
+        deviation = 1.48 * statistics.median(abs(ratio - middle) for ratio in ratios)
+        return 1 + 2 * 1.25 * deviation / len(ratios) ** 0.5
+    return noise
+
+
 BASE = ('day', '100%', 'delete_insert')
 
-# figure, how it is computed from the medians, at most or at least, wanted
+# figure, how it is computed from the medians, at most or at least, wanted: a number, or how
+# it is computed
 FIGURES = [
     ('all rows changed: swap / DELETE+INSERT, time',
         ratio('seconds', ('day', '100%', 'swap'), BASE), 'at most', 0.25),
@@ -110,6 +137,16 @@ FIGURES = [
         wait_beyond_idle('diff'), 'at most', SCHEDULING),
     ('reader of the same day, swap: longest wait / time of REINDEX',
         wait_beside_rebuild, 'at most', 1.0),
+    ('check of DELETE+INSERT / its runs by hand, time',
+        ratio('seconds', ('check', 'unchanged', 'check_delete_insert'),
+            ('check', 'unchanged', 'runs_delete_insert')), 'at most', 1.6),
+    ('check of ON CONFLICT / its runs by hand, time',
+        ratio('seconds', ('check', 'unchanged', 'check_on_conflict'),
+            ('check', 'unchanged', 'runs_on_conflict')), 'at most', 1.6),
+    ('no check going on, pgbench -S, simple: with the library / without, time',
+        hooks_cost('simple'), 'at most', hooks_noise('simple')),
+    ('no check going on, pgbench -S, prepared: with the library / without, time',
+        hooks_cost('prepared'), 'at most', hooks_noise('prepared')),
 ]
 
 
@@ -160,7 +197,8 @@ def print_medians(measurements, medians):
         def cell(name, unit=1, digits=0):
             return '%.*f' % (digits, numbers[name] / unit) if name in numbers else ''
         rows.append(key + (' '.join(sorted(methods[key])),
-            cell('seconds', 1, 3) or 'error', cell('wal_bytes', 1e6, 2), cell('dead_tuples'),
+            cell('seconds', 1, 6 if key[0] == hooks.DATA else 3) or 'error',
+            cell('wal_bytes', 1e6, 2), cell('dead_tuples'),
             cell('wait_same_day', 1e-3, 1), cell('wait_other_day', 1e-3, 1), str(wrong[key] or '')))
     print('\nMedians; waits are the longest ones of a reader; wrong: answers of readers that were'
         ' errors or\nneither the old nor the new number of rows\n')
@@ -176,10 +214,13 @@ def report_ratios(folder, medians):
     for figure, compute, bound, wanted in FIGURES:
         try:
             value = compute(medians)
+            if callable(wanted):
+                wanted = wanted(medians)
             met = value <= wanted if bound == 'at most' else value >= wanted
             rows.append((figure, '%.4g' % value, '%s %.4g' % (bound, wanted), 'met' if met else 'not met'))
         except KeyError:
-            rows.append((figure, '', '%s %.4g' % (bound, wanted), 'not measured'))
+            rows.append((figure, '', bound if callable(wanted) else '%s %.4g' % (bound, wanted),
+                'not measured'))
     rows.insert(0, ('figure', 'value', 'wanted', 'verdict'))
     print()
     print_table(rows)

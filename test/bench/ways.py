@@ -26,6 +26,37 @@ def ours(method):
         "'SELECT * FROM {source} WHERE d = $1', method => '%s');" % method)
 
 
+# what loads the date by hand
+COMMANDS = {
+    'delete_insert': """
+DELETE FROM {table} WHERE d = {date};
+INSERT INTO {table} SELECT * FROM {source} WHERE d = {date};
+""",
+    'on_conflict': """
+INSERT INTO {table} SELECT * FROM {source} WHERE d = {date}
+ON CONFLICT (d, id) DO UPDATE
+SET n = excluded.n, t = excluded.t, v = excluded.v, w = excluded.w;
+""",
+}
+
+
+def by_hand(command):
+    return COMMANDS[command].replace('{date}', "'{day}'")
+
+
+def undone(command, runs):
+    return ("BEGIN;%sROLLBACK;\n" % by_hand(command)) * runs
+
+
+def create_job(command):
+    return ("SELECT drop_job('{table}', if_exists => true);\n"
+        "SELECT create_job('{table}', command => $$%s$$);" % COMMANDS[command].replace('{date}', '$1'))
+
+
+# a check that does not pass, or does another number of runs, has another answer
+CHECK = "SELECT bool_and(passed), 1 + sum(runs) FROM check_idempotent('{table}', '{day}');"
+
+
 def dbt(delete):
     """What dbt-postgres sends for an incremental model with delete+insert."""
     return """
@@ -45,12 +76,7 @@ def on_one_core(query):
 
 WAYS = {
     # by hand
-    'delete_insert': """
-BEGIN;
-DELETE FROM {table} WHERE d = '{day}';
-INSERT INTO {table} SELECT * FROM {source} WHERE d = '{day}';
-COMMIT;
-""",
+    'delete_insert': "BEGIN;%sCOMMIT;" % by_hand('delete_insert'),
     'truncate_insert': """
 BEGIN;
 TRUNCATE {leaf};
@@ -70,17 +96,18 @@ DELETE FROM {table} USING dbt_tmp WHERE (dbt_tmp.d = {table}.d AND dbt_tmp.id = 
 DELETE FROM {table} AS dbt_internal_dest WHERE (d, id) IN (
     SELECT DISTINCT d, id FROM dbt_tmp AS dbt_internal_source);
 """),
-    'on_conflict': """
-INSERT INTO {table} SELECT * FROM {source} WHERE d = '{day}'
-ON CONFLICT (d, id) DO UPDATE
-SET n = excluded.n, t = excluded.t, v = excluded.v, w = excluded.w;
-""",
+    'on_conflict': by_hand('on_conflict'),
     # ours
     'auto': ours('auto'),
     'retry': ours('auto'),
     'swap': ours('swap'),
     'diff': ours('diff'),
     'delete': ours('delete'),
+    # checks of jobs, and as many runs of each by hand, undone
+    'check_delete_insert': CHECK,
+    'runs_delete_insert': undone('delete_insert', 4),
+    'check_on_conflict': CHECK,
+    'runs_on_conflict': undone('on_conflict', 2),
     # for comparison
     'idle': "SELECT pg_sleep(%s);" % os.environ['BENCH_IDLE'],
     'reindex': "REINDEX TABLE {leaf};",
@@ -94,8 +121,14 @@ SET n = excluded.n, t = excluded.t, v = excluded.v, w = excluded.w;
         "SELECT count(*), sum(hashtextextended(f::text, 0)) FROM {table} f WHERE d = '{day}';"),
 }
 OURS = {'auto', 'retry', 'swap', 'diff', 'delete'}
-# what has happened before a way is measured: the load that is tried again
-BEFORE = {'retry': ours('auto')}
+# what has happened before a way is measured: the load that is tried again, the job
+BEFORE = {
+    'retry': ours('auto'),
+    'check_delete_insert': create_job('delete_insert'),
+    'check_on_conflict': create_job('on_conflict'),
+}
+# what a way has to answer
+ANSWERS = {'check_delete_insert': 't|4', 'check_on_conflict': 't|2'}
 READS = {'idle', 'partition_fingerprint', 'fingerprint', 'sum_of_record_hashes', 'sum_of_text_hashes'}
 
 
@@ -137,5 +170,8 @@ CASES = {
     'year': [
         ('unchanged', 'delete_insert auto retry'),
         ('100%', 'delete_insert auto swap diff'),
+    ],
+    'check': [
+        ('unchanged', 'check_delete_insert runs_delete_insert check_on_conflict runs_on_conflict'),
     ],
 }
