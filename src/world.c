@@ -106,13 +106,14 @@ iload_post_parse_analyze(ParseState *pstate, Query *query, JumbleState *jstate)
 }
 
 /*
- * Let the present user see another world from now on, until iload_world_leave.  The
- * caller is in a subtransaction or a GUC nest level, whose end undoes the setting.
+ * Let the present user see another world from now on, until iload_world_leave.  A clock
+ * that the session has moved by itself is moved further.  The caller is in a subtransaction or a GUC nest level, whose end undoes the setting.
  */
 void
 iload_world_enter(const IloadWorld *world)
 {
-	(void) set_config_option("idempotent_load.clock_shift", psprintf("%d", world->clock_shift),
+	(void) set_config_option("idempotent_load.clock_shift",
+							 psprintf("%d", iload_clock_shift + world->clock_shift),
 							 PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	world_user = GetUserId();
 	shuffle_seed = world->shuffle_seed;
