@@ -16,8 +16,11 @@
  */
 #include "postgres.h"
 
+#include "access/relation.h"
+#include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -26,6 +29,8 @@
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -40,8 +45,7 @@ typedef struct ClockContext
 	int			seconds;
 	Oid			user;			/* who sees the moved clock; InvalidOid:
 								 * everybody */
-	Oid			kept;			/* a role whose views or policies keep the
-								 * true one */
+	IloadClockKept *kept;		/* what keeps the true one */
 } ClockContext;
 
 static Node *
@@ -136,11 +140,57 @@ may_move(Query *query, ClockContext *context)
 	{
 		if (!has_privs_of_role(context->user, lfirst_oid(lc)))
 		{
-			context->kept = lfirst_oid(lc);
+			context->kept->role = lfirst_oid(lc);
 			return false;
 		}
 	}
 	return true;
+}
+
+/*
+ * The same for the view that an entry of the range table stands for.  The rights tell
+ * nothing of a view that reads no table itself.
+ */
+static bool
+may_move_view(RangeTblEntry *rte, ClockContext *context)
+{
+	Relation	view;
+	bool		may;
+
+	if (!OidIsValid(context->user) || rte->rtekind != RTE_SUBQUERY || !OidIsValid(rte->relid))
+		return true;
+	view = relation_open(rte->relid, NoLock);
+	may = RelationHasSecurityInvoker(view) ||
+		has_privs_of_role(context->user, view->rd_rel->relowner);
+	if (!may)
+		context->kept->role = view->rd_rel->relowner;
+	relation_close(view, NoLock);
+	return may;
+}
+
+static bool
+is_user_function(Oid funcid, void *arg)
+{
+	return funcid >= FirstNormalObjectId && func_volatile(funcid) != PROVOLATILE_IMMUTABLE;
+}
+
+static bool
+user_function_walker(Node *node, void *arg)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, user_function_walker, arg, 0);
+	return check_functions_in_node(node, is_user_function, NULL) ||
+		expression_tree_walker(node, user_function_walker, arg);
+}
+
+/* A part of the query keeps the true clock: does it call functions of users? */
+static void
+keep(Node *part, ClockContext *context)
+{
+	if (OidIsValid(context->user) && user_function_walker(part, NULL))
+		context->kept->calls_functions = true;
 }
 
 static Node *clock_mutator(Node *node, ClockContext *context);
@@ -153,13 +203,26 @@ move_query(Query *query, ClockContext *context)
 			   *lnew;
 
 	if (!may_move(query, context))
+	{
+		keep((Node *) query, context);
 		return query;
+	}
 	moved = query_tree_mutator(query, clock_mutator, context, 0);
 
-	/* policies keep the true clock */
+	/* policies, and views of others, keep the true clock */
 	forboth(lold, query->rtable, lnew, moved->rtable)
-		lfirst_node(RangeTblEntry, lnew)->securityQuals =
-		lfirst_node(RangeTblEntry, lold)->securityQuals;
+	{
+		RangeTblEntry *old = lfirst_node(RangeTblEntry, lold);
+		RangeTblEntry *new = lfirst_node(RangeTblEntry, lnew);
+
+		new->securityQuals = old->securityQuals;
+		keep((Node *) old->securityQuals, context);
+		if (!may_move_view(old, context))
+		{
+			new->subquery = old->subquery;
+			keep((Node *) old->subquery, context);
+		}
+	}
 	return moved;
 }
 
@@ -191,21 +254,18 @@ clock_mutator(Node *node, ClockContext *context)
 /*
  * Returns a rewritten and inlined query in which every reading of the clock is moved
  * by a number of seconds.  If "user" is valid, what depends on the rights of others
- * keeps the true clock; "kept" is then such a role, else InvalidOid.  Shares parts with the
- * query given; allocates in the current context.
+ * keeps the true clock, which is told in "kept".  Shares parts with the query given;
+ * allocates in the current context.
  */
 Query *
-iload_clock_move(Query *query, int seconds, Oid user, Oid *kept)
+iload_clock_move(Query *query, int seconds, Oid user, IloadClockKept * kept)
 {
 	ClockContext context = {0};
 
 	context.seconds = seconds;
 	context.user = user;
-
-	if (query->commandType != CMD_UTILITY)
-		query = move_query(query, &context);
-	*kept = context.kept;
-	return query;
+	context.kept = kept;
+	return query->commandType == CMD_UTILITY ? query : move_query(query, &context);
 }
 
 /*

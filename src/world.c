@@ -35,6 +35,7 @@ static post_parse_analyze_hook_type prev_post_parse_analyze_hook = NULL;
 /* Set between iload_world_enter and iload_world_leave only. */
 static Oid	world_user = InvalidOid;
 static int	shuffle_seed = 0;
+static bool clock_stopped = false;	/* it is not moved until the world is left */
 
 static void
 note_kept_clock(Oid role)
@@ -47,10 +48,33 @@ note_kept_clock(Oid role)
 static bool
 may_move_clock(void)
 {
+	if (clock_stopped)
+		return false;
 	if (!OidIsValid(world_user) || has_privs_of_role(world_user, GetUserId()))
 		return true;
 	note_kept_clock(GetUserId());
 	return false;
+}
+
+/*
+ * Move the clock in a query.  Where a view or a policy of another role calls functions,
+ * these are planned by themselves, as the user, and nothing tells then for whom: so the
+ * clock is not moved any more until the world is left.
+ */
+static Query *
+move_clock(Query *query)
+{
+	IloadClockKept kept = {0};
+	Query	   *moved = iload_clock_move(query, iload_clock_shift, world_user, &kept);
+
+	if (OidIsValid(kept.role))
+		note_kept_clock(kept.role);
+	if (!kept.calls_functions)
+		return moved;
+	iload_observe_note("The clock was not moved, since a view or a policy of another role calls functions.");
+	clock_stopped = true;
+	ResetPlanCache();
+	return query;
 }
 
 /* The query as it is to be planned. */
@@ -60,13 +84,7 @@ change_query(Query *query, const char *text)
 	query = iload_inline_functions(query);
 	iload_observe_query(query, text);
 	if (iload_clock_shift != 0 && may_move_clock())
-	{
-		Oid			kept;
-
-		query = iload_clock_move(query, iload_clock_shift, world_user, &kept);
-		if (OidIsValid(kept))
-			note_kept_clock(kept);
-	}
+		query = move_clock(query);
 	if (shuffle_seed != 0)
 		iload_shuffle_tables(query, shuffle_seed);
 	return query;
@@ -76,7 +94,13 @@ static PlannedStmt *
 iload_planner(Query *query, const char *text, int cursor_options, ParamListInfo params)
 {
 	if (unlikely(iload_clock_shift != 0 || iload_observe_is_on()) && !iload_query_is_ours(text))
+	{
 		query = change_query(query, text);
+
+		/* a parallel worker knows the setting, but not for whom it is */
+		if (OidIsValid(world_user) && !superuser_arg(world_user))
+			cursor_options &= ~CURSOR_OPT_PARALLEL_OK;
+	}
 	return (prev_planner_hook ? prev_planner_hook : standard_planner)
 		(query, text, cursor_options, params);
 }
@@ -116,6 +140,7 @@ iload_world_enter(const IloadWorld *world)
 							 psprintf("%d", iload_clock_shift + world->clock_shift),
 							 PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	world_user = GetUserId();
+	clock_stopped = false;
 	shuffle_seed = world->shuffle_seed;
 	ResetPlanCache();
 }
@@ -128,6 +153,7 @@ void
 iload_world_leave(void)
 {
 	world_user = InvalidOid;
+	clock_stopped = false;
 	shuffle_seed = 0;
 	ResetPlanCache();
 }

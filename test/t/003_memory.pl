@@ -14,7 +14,6 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use ILoadTest;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -50,16 +49,6 @@ sub query
 	return "SELECT \$1 AS day, g AS id, g % 1000 AS customer, g % 777 + 0.25 AS amount,"
 	  . " CASE WHEN $changed THEN ''changed'' ELSE ''note'' END AS note,"
 	  . " timestamptz ''2026-08-01 12:00+00'' AS at FROM (SELECT generate_series(1, $count) AS g) s";
-}
-
-# Peak of the backend's own memory in MB, as told above.
-sub private_mb
-{
-	my ($pid) = @_;
-	my $status = slurp_file("/proc/$pid/status");
-	my %kb = $status =~ /^(VmHWM|RssFile|RssShmem):\s+(\d+) kB$/mg;
-
-	return ($kb{VmHWM} - $kb{RssFile} - $kb{RssShmem}) / 1024;
 }
 
 sub load

@@ -293,9 +293,7 @@ SQL
 	$session->must("SET work_mem = '${work_mem_mb}MB'");
 	is($session->must(check_text('large', 'same')), "same|f|reads_target|$rows|$rows", 'large table: all rows differ');
 
-	my $status = slurp_file('/proc/' . $session->pid . '/status');
-	my %kb = $status =~ /^(VmHWM|RssFile|RssShmem):\s+(\d+) kB$/mg;
-	my $mb = ($kb{VmHWM} - $kb{RssFile} - $kb{RssShmem}) / 1024;
+	my $mb = private_mb($session->pid);
 
 	cmp_ok($mb, '<=', $work_mem_mb + $allowed_mb, "large table: memory within work_mem plus $allowed_mb MB");
 	note(sprintf('check of %d rows that differ: %.1f MB', $rows, $mb));

@@ -15,7 +15,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node session close_gate wait_at_gate wait_for_lock
-  error_of make_rows_function make_table state_of expect_rows relation_names temp_files
+  error_of make_rows_function make_table state_of expect_rows relation_names temp_files private_mb
   add_checkers storage_faults expect_sound expect_frozen);
 
 # A started node with the extension in database postgres.  Options: conf is text
@@ -180,6 +180,16 @@ sub temp_files
 	my ($node) = @_;
 
 	return map { glob "$_/*" } glob $node->data_dir . '/base/pgsql_tmp';
+}
+
+# Peak of a backend's own memory in MB; 003_memory.pl tells how.
+sub private_mb
+{
+	my ($pid) = @_;
+	my $status = slurp_file("/proc/$pid/status");
+	my %kb = $status =~ /^(VmHWM|RssFile|RssShmem):\s+(\d+) kB$/mg;
+
+	return ($kb{VmHWM} - $kb{RssFile} - $kb{RssShmem}) / 1024;
 }
 
 # What storage_faults and expect_frozen need.  False where the server does not
