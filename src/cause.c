@@ -285,6 +285,22 @@ cause_of_additions(const IloadEvidence *evidence)
 	return cause_of_statement(CAUSE_APPEND, insert);
 }
 
+/* Is a clock read that goes on within a transaction?  It ticks in every rerun. */
+static bool
+reads_running_clock(const IloadEvidence *evidence)
+{
+	ListCell   *lc;
+
+	foreach(lc, evidence->run->calls)
+	{
+		const char *name = ((IloadCall *) lfirst(lc))->name;
+
+		if (strcmp(name, "clock_timestamp()") == 0 || strcmp(name, "timeofday()") == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Rows have other values. */
 static IloadCause *
 cause_of_changes(const IloadEvidence *evidence)
@@ -296,24 +312,26 @@ cause_of_changes(const IloadEvidence *evidence)
 	}			kinds[] = {
 		{ILOAD_IMPURE_RANDOM, CAUSE_RANDOM},
 		{ILOAD_IMPURE_SEQUENCE, CAUSE_SEQUENCE},
+		{ILOAD_IMPURE_CLOCK, CAUSE_CLOCK},
 		{ILOAD_IMPURE_SESSION, CAUSE_SESSION},
 		{ILOAD_IMPURE_TRANSACTION, CAUSE_TRANSACTION}
 	};
 	const IloadStatement *reader = find_self_reader(evidence);
+	bool		running = reads_running_clock(evidence);
 	const IloadCall *call;
 
 	for (size_t i = 0; i < lengthof(kinds); i++)
 	{
 		call = find_call(evidence, kinds[i].kind, false);
-		if (call != NULL)
+		if (call != NULL && (kinds[i].kind != ILOAD_IMPURE_CLOCK || running))
 			return cause_of_call(evidence, kinds[i].name, call);
 	}
 	if (reader != NULL)
 		return cause_of_statement(CAUSE_READS_TARGET, reader);
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < 3; i++)
 	{
 		call = find_call(evidence, kinds[i].kind, true);
-		if (call != NULL)
+		if (call != NULL && (kinds[i].kind != ILOAD_IMPURE_CLOCK || running))
 			return cause_of_call(evidence, kinds[i].name, call);
 	}
 	if (evidence->difference->floats)
@@ -321,12 +339,26 @@ cause_of_changes(const IloadEvidence *evidence)
 	return cause_of_statement(CAUSE_UNKNOWN, find_source(evidence));
 }
 
+/* Did the rerun leave more rows in the table than there were, and only insert? */
+static bool
+only_appends(const IloadEvidence *evidence)
+{
+	const IloadStatement *utility = find_writer(evidence, CMD_UTILITY);
+
+	return evidence->difference->added > evidence->difference->missing &&
+		find_writer(evidence, CMD_INSERT) != NULL &&
+		(utility == NULL || strcmp(utility->tag, "TRUNCATE") != 0) &&
+		find_writer(evidence, CMD_DELETE) == NULL &&
+		find_writer(evidence, CMD_UPDATE) == NULL &&
+		find_writer(evidence, CMD_MERGE) == NULL;
+}
+
 static IloadCause *
 cause_of_difference(const IloadEvidence *evidence)
 {
 	const IloadDifference *difference = evidence->difference;
 
-	if (difference->added > 0 && difference->missing == 0)
+	if ((difference->added > 0 && difference->missing == 0) || only_appends(evidence))
 		return cause_of_additions(evidence);
 	if (evidence->rerun == ILOAD_RERUN_CRASH && difference->added == 0)
 		return make_cause(CAUSE_SKIP_IF_PRESENT, NULL);
@@ -341,6 +373,7 @@ bool
 iload_cause_stands_still(const IloadCall *call)
 {
 	return call->kind == ILOAD_IMPURE_TRANSACTION ||
+		(call->kind == ILOAD_IMPURE_CLOCK && call->unplanned) ||
 		(call->kind == ILOAD_IMPURE_SESSION &&
 		 (strcmp(call->name, "pg_backend_pid()") == 0 ||
 		  strcmp(call->name, "inet_client_port()") == 0));
@@ -350,7 +383,15 @@ iload_cause_stands_still(const IloadCall *call)
 IloadCause *
 iload_cause_of_call(const IloadCall *call)
 {
-	return make_cause(CAUSE_TRANSACTION, describe_call(call));
+	return make_cause(call->kind == ILOAD_IMPURE_CLOCK ? CAUSE_CLOCK : CAUSE_TRANSACTION,
+					  describe_call(call));
+}
+
+/* Is it known why? */
+bool
+iload_cause_is_known(const IloadCause *cause)
+{
+	return cause->name != causes[CAUSE_UNKNOWN].name;
 }
 
 /* The rerun raised an error. */

@@ -31,6 +31,7 @@ typedef struct IloadCause
 
 extern bool iload_cause_stands_still(const IloadCall *call);
 extern IloadCause *iload_cause_of_call(const IloadCall *call);
+extern bool iload_cause_is_known(const IloadCause *cause);
 extern IloadCause *iload_cause_find(const IloadEvidence *evidence);
 
 #endif

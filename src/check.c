@@ -28,6 +28,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
@@ -432,6 +433,32 @@ make_violation(const Try *try, IloadDifference *difference, const Try *control,
 }
 
 /*
+ * A table of which no cause is known follows another one: by a cascade, or since it is
+ * made from that.
+ */
+static void
+share_causes(List *violations)
+{
+	IloadCause *known = NULL;
+	ListCell   *lc;
+
+	foreach(lc, violations)
+	{
+		IloadCause *cause = ((IloadViolation *) lfirst(lc))->cause;
+
+		if (known == NULL && iload_cause_is_known(cause))
+			known = cause;
+	}
+	foreach(lc, violations)
+	{
+		IloadViolation *violation = lfirst(lc);
+
+		if (known != NULL && !iload_cause_is_known(violation->cause))
+			violation->cause = known;
+	}
+}
+
+/*
  * A rerun gave another result.  See by further reruns whether that is due to its world
  * at all, and whether it is due to the clock, which ticks in each.
  */
@@ -460,7 +487,26 @@ explain(const Try *try, IloadRerun rerun)
 		violations = lappend(violations, make_violation(try, lfirst(lc), relevant, evidence));
 	if (try->error != NULL)
 		violations = lappend(violations, make_violation(try, NULL, relevant, evidence));
+	share_causes(violations);
 	return violations;
+}
+
+/*
+ * Is the difference due to the half state alone, in a check that is not to look for
+ * what a crash does?
+ */
+static bool
+is_of_state_alone(const Try *try, IloadRerun rerun)
+{
+	Check	   *check = try->check;
+	int			n;
+	Try			control;
+
+	if (try->losses == NULL || check->options->reruns[ILOAD_RERUN_CRASH])
+		return false;
+	if (rerun == ILOAD_RERUN_CLOCK)
+		return !check->reads_clock;
+	return !control_is_same(&control, try, iload_rerun_variants(ILOAD_RERUN_SAME, &n));
 }
 
 /* Try one world from one state; true if that has shown violations. */
@@ -481,6 +527,8 @@ try_world(Check *check, IloadRerunResult *result, const IloadVariant *variant,
 			break;
 	}
 	result->runs++;
+	if (is_of_state_alone(&try, result->rerun))
+		return false;
 	result->what = variant->what;
 	result->violations = explain(&try, result->rerun);
 	return true;
@@ -733,7 +781,7 @@ check_job(void *arg)
 		IloadImage *image = take_image(check, lfirst(lc), check->since);
 
 		check->images = lappend(check->images, image);
-		if (image->ninserted > 0)
+		if (image->ninserted > 0 && get_rel_relkind(image->relid) == RELKIND_RELATION)
 			check->inserted = lappend(check->inserted, image);
 	}
 	if (check->images == NIL)

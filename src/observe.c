@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/table.h"
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
@@ -31,9 +32,11 @@
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "pgstat.h"
+#include "rewrite/rewriteHandler.h"
 #include "tcop/cmdtag.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
@@ -44,6 +47,7 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "inline.h"
 #include "lint_text.h"
 #include "observe.h"
 #include "query.h"
@@ -299,11 +303,16 @@ current_function(void)
 	stack[len] = '\0';
 	while (line != NULL)
 	{
-		if (strncmp(line, "PL/", 3) == 0 || strncmp(line, "SQL function", 12) == 0)
+		char	   *end = line + strcspn(line, "\n");
+		char	   *word = strstr(line, " function ");
+
+		/* not an assignment or expression of PL/pgSQL: the function is below */
+		if ((strncmp(line, "PL/", 3) == 0 && word != NULL && word < end) ||
+			strncmp(line, "SQL function", 12) == 0)
 		{
 			char	   *startup;
 
-			line = pnstrdup(line, strcspn(line, "\n"));
+			line = pnstrdup(line, end - line);
 			startup = strstr(line, " during startup");
 			if (startup != NULL)
 				*startup = '\0';
@@ -500,7 +509,7 @@ is_known_call(const IloadCall *call)
 
 /* Note a call, unless it is known. */
 static void
-add_call(const IloadImpure *impure, Query *query, const char *text, char *quoted)
+add_call(const IloadImpure *impure, Query *query, const char *text, char *quoted, bool unplanned)
 {
 	IloadCall	call = {
 		.kind = impure->kind,
@@ -508,7 +517,8 @@ add_call(const IloadImpure *impure, Query *query, const char *text, char *quoted
 		.column = impure->column,
 		.target = target_name(query),
 		.line = line_of(text, impure->location),
-		.text = quoted
+		.text = quoted,
+		.unplanned = unplanned
 	};
 	IloadCall  *copy;
 	MemoryContext old;
@@ -538,7 +548,7 @@ iload_observe_clock_literal(Query *query, const char *text, const char *word, in
 	if (observation == NULL)
 		return;
 	impure.name = psprintf("'%s'", word);
-	add_call(&impure, query, text, quote_text(text, query->stmt_location, query->stmt_len));
+	add_call(&impure, query, text, quote_text(text, query->stmt_location, query->stmt_len), false);
 }
 
 /* Is it a query by which the server checks a foreign key? */
@@ -583,7 +593,7 @@ observe_parts(Query *query, const char *text)
 		add_statement(&statement);
 	}
 	foreach(lc, iload_impure_find(query))
-		add_call(lfirst(lc), query, text, quoted);
+		add_call(lfirst(lc), query, text, quoted, false);
 }
 
 /*
@@ -655,6 +665,43 @@ utility_targets(Node *statement)
 	return NIL;
 }
 
+/*
+ * COPY evaluates the defaults of columns that it does not name without planning them,
+ * so what they call is looked for here.
+ */
+static void
+observe_copy_defaults(CopyStmt *copy, Oid relid, char *quoted)
+{
+	Relation	rel = table_open(relid, AccessShareLock);
+	RangeTblEntry *rte = makeNode(RangeTblEntry);
+	Query	   *query = makeNode(Query);
+	ListCell   *lc;
+
+	rte->rtekind = RTE_RELATION;
+	rte->relid = relid;
+	query->commandType = CMD_INSERT;
+	query->rtable = list_make1(rte);
+	query->resultRelation = 1;
+	for (int i = 0; i < RelationGetNumberOfAttributes(rel); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), i);
+		char	   *name = NameStr(att->attname);
+		Node	   *value;
+
+		if (att->attisdropped || att->attgenerated != '\0' || copy->attlist == NIL ||
+			list_member(copy->attlist, makeString(name)))
+			continue;
+		value = build_column_default(rel, att->attnum);
+		if (value != NULL)
+			query->targetList = lappend(query->targetList,
+										makeTargetEntry((Expr *) value, att->attnum,
+														pstrdup(name), false));
+	}
+	foreach(lc, iload_impure_find(iload_inline_functions(query)))
+		add_call(lfirst(lc), query, NULL, quoted, true);
+	table_close(rel, NoLock);
+}
+
 static void
 observe_utility(PlannedStmt *planned, const char *text)
 {
@@ -675,6 +722,8 @@ observe_utility(PlannedStmt *planned, const char *text)
 			continue;
 		written.target = root_name(relid);
 		add_statement(&written);
+		if (IsA(statement, CopyStmt))
+			observe_copy_defaults((CopyStmt *) statement, relid, written.text);
 	}
 	if (IsA(statement, NotifyStmt))
 		iload_observe_note("NOTIFY \"%s\" is sent at each commit of the job; here it was not.",

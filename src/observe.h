@@ -41,6 +41,8 @@ typedef struct IloadCall
 								 * NULL */
 	char	   *target;			/* name of the root that the statement writes,
 								 * or NULL */
+	bool		unplanned;		/* evaluated without a plan: no world changes
+								 * it */
 	int			line;			/* in the text that holds the query; 0: not in
 								 * it */
 	char	   *text;			/* the statement alone, shortened */

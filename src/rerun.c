@@ -5,7 +5,8 @@
  * The clock ticks in every rerun: within one transaction it stands still, so a job that
  * stores now() would give the same twice.  One shift of the clock is not enough, nor
  * one time zone: a few hours show what a month does not.  Odd minutes and seconds show
- * what whole ones do not.
+ * what whole ones do not.  Dates that a job writes as text it must be able to read
+ * again, so each DateStyle reads what it writes.
  *
  * Of the settings of the planner these few show what the others show; a function's own
  * SET clauses win over them.
@@ -22,14 +23,14 @@
 
 static const IloadSetting east[] = {
 	{"TimeZone", "Etc/GMT-14"},
-	{"DateStyle", "SQL, DMY"},
+	{"DateStyle", "German, DMY"},
 	{"IntervalStyle", "sql_standard"},
 	{NULL, NULL}
 };
 
 static const IloadSetting west[] = {
 	{"TimeZone", "Etc/GMT+12"},
-	{"DateStyle", "German, MDY"},
+	{"DateStyle", "SQL, MDY"},
 	{"IntervalStyle", "iso_8601"},
 	{NULL, NULL}
 };
@@ -74,8 +75,8 @@ static const IloadVariant clock_variants[] = {
 };
 
 static const IloadVariant timezone_variants[] = {
-	{"TimeZone 14 hours ahead of UTC, DateStyle \"SQL, DMY\", IntervalStyle \"sql_standard\"", {TICK, 0}, east},
-	{"TimeZone 12 hours behind UTC, DateStyle \"German, MDY\", IntervalStyle \"iso_8601\"", {TICK, 0}, west}
+	{"TimeZone 14 hours ahead of UTC, DateStyle \"German, DMY\", IntervalStyle \"sql_standard\"", {TICK, 0}, east},
+	{"TimeZone 12 hours behind UTC, DateStyle \"SQL, MDY\", IntervalStyle \"iso_8601\"", {TICK, 0}, west}
 };
 
 static const IloadVariant plan_variants[] = {

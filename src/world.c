@@ -13,17 +13,25 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "optimizer/planner.h"
 #include "parser/analyze.h"
+#include "tcop/utility.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/plancache.h"
+#include "utils/syscache.h"
 
 #include "clock.h"
 #include "guc.h"
 #include "impure.h"
 #include "inline.h"
+#include "lint_text.h"
 #include "observe.h"
 #include "query.h"
 #include "shuffle.h"
@@ -31,6 +39,8 @@
 
 static planner_hook_type prev_planner_hook = NULL;
 static post_parse_analyze_hook_type prev_post_parse_analyze_hook = NULL;
+static ProcessUtility_hook_type prev_ProcessUtility = NULL;
+static needs_fmgr_hook_type prev_needs_fmgr_hook = NULL;
 
 /* Set between iload_world_enter and iload_world_leave only. */
 static Oid	world_user = InvalidOid;
@@ -105,6 +115,44 @@ iload_planner(Query *query, const char *text, int cursor_options, ParamListInfo 
 		(query, text, cursor_options, params);
 }
 
+/*
+ * The arguments of CALL are evaluated without being planned: they are changed as if
+ * they were the columns of a query.
+ */
+static PlannedStmt *
+change_call(PlannedStmt *planned, const char *text)
+{
+	PlannedStmt *changed = copyObject(planned);
+	FuncExpr   *call = castNode(CallStmt, changed->utilityStmt)->funcexpr;
+	Query	   *query = makeNode(Query);
+	ListCell   *lc;
+
+	query->commandType = CMD_SELECT;
+	query->jointree = makeFromExpr(NIL, NULL);
+	query->stmt_location = planned->stmt_location;
+	query->stmt_len = planned->stmt_len;
+	foreach(lc, call->args)
+		query->targetList = lappend(query->targetList,
+									makeTargetEntry(lfirst(lc), foreach_current_index(lc) + 1,
+													NULL, false));
+	query = change_query(query, text);
+	foreach(lc, call->args)
+		lfirst(lc) = list_nth_node(TargetEntry, query->targetList, foreach_current_index(lc))->expr;
+	return changed;
+}
+
+static void
+iload_world_ProcessUtility(PlannedStmt *planned, const char *text, bool read_only_tree,
+						   ProcessUtilityContext context, ParamListInfo params,
+						   QueryEnvironment *env, DestReceiver *dest, QueryCompletion *completion)
+{
+	if (unlikely(iload_clock_shift != 0 || iload_observe_is_on()) &&
+		IsA(planned->utilityStmt, CallStmt))
+		planned = change_call(planned, text);
+	(prev_ProcessUtility ? prev_ProcessUtility : standard_ProcessUtility)
+		(planned, text, read_only_tree, context, params, env, dest, completion);
+}
+
 /* The literals that were read from the clock as they are to be. */
 static void
 change_literals(Query *query, const char *text)
@@ -127,6 +175,46 @@ iload_post_parse_analyze(ParseState *pstate, Query *query, JumbleState *jstate)
 		change_literals(query, pstate->p_sourcetext);
 	if (prev_post_parse_analyze_hook)
 		prev_post_parse_analyze_hook(pstate, query, jstate);
+}
+
+/* Is it an SQL function whose text has a literal that is read from the clock? */
+static bool
+has_clock_literal(Oid function)
+{
+	HeapTuple	tup = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		isnull = true;
+	bool		found = false;
+	Datum		body = (Datum) 0;
+	ListCell   *lc;
+
+	if (!HeapTupleIsValid(tup))
+		return false;
+	if (((Form_pg_proc) GETSTRUCT(tup))->prolang == SQLlanguageId)
+		body = SysCacheGetAttr(PROCOID, tup, Anum_pg_proc_prosrc, &isnull);
+	if (!isnull)
+	{
+		foreach(lc, iload_text_tokens(TextDatumGetCString(body)))
+		{
+			IloadToken *token = lfirst(lc);
+
+			found = found || (token->string != NULL && iload_text_has_clock_word(token->string));
+		}
+	}
+	ReleaseSysCache(tup);
+	return found;
+}
+
+/*
+ * An SQL function with such a literal must not be inlined, since the text of an inlined
+ * function is analyzed where no hook sees it.
+ */
+static bool
+iload_needs_fmgr_hook(Oid function)
+{
+	if (prev_needs_fmgr_hook && prev_needs_fmgr_hook(function))
+		return true;
+	return unlikely(iload_clock_shift != 0 || iload_observe_is_on()) &&
+		has_clock_literal(function);
 }
 
 /*
@@ -173,4 +261,8 @@ iload_world_init(void)
 	planner_hook = iload_planner;
 	prev_post_parse_analyze_hook = post_parse_analyze_hook;
 	post_parse_analyze_hook = iload_post_parse_analyze;
+	prev_needs_fmgr_hook = needs_fmgr_hook;
+	needs_fmgr_hook = iload_needs_fmgr_hook;
+	prev_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = iload_world_ProcessUtility;
 }

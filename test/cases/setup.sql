@@ -19,6 +19,26 @@ FROM iload.replace_partition(tbl, day, query, on_empty => 'replace',
 		AND a.attname OPERATOR(pg_catalog.=) 'd')) r
 $$;
 
+CREATE FUNCTION register_job(job text, tbl regclass, query text) RETURNS void
+LANGUAGE sql AS
+$$
+SELECT iload.create_job(job, tbl, query, on_empty => 'replace',
+	date_column => (SELECT a.attname FROM pg_catalog.pg_attribute a
+		WHERE a.attrelid OPERATOR(pg_catalog.=) tbl
+		AND a.attname OPERATOR(pg_catalog.=) 'd'))
+$$;
+
+CREATE FUNCTION assert_idempotent(job text, day date) RETURNS boolean
+LANGUAGE plpgsql AS
+$$
+BEGIN
+	RETURN iload.assert_idempotent(job, day, '{same,clock,crash,plan}');
+EXCEPTION
+	WHEN SQLSTATE 'IL006' THEN
+		RETURN false;
+END
+$$;
+
 CREATE VIEW load_log AS
 SELECT logical_date AS day, 'ok'::text AS status, id, target_name, method, rows
 FROM iload.load_history;
