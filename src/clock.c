@@ -368,5 +368,7 @@ iload_clock_move_literals(Query *query, const char *source, int seconds)
 	context.seconds = seconds;
 
 	(void) literal_walker((Node *) query, &context);
+	if (query->commandType == CMD_UTILITY && IsA(query->utilityStmt, CallStmt))
+		(void) literal_walker((Node *) castNode(CallStmt, query->utilityStmt)->funcexpr, &context);
 	return context.found;
 }

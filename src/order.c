@@ -200,7 +200,7 @@ table_is_determined(OrderContext *context, int varno, RangeTblEntry *rte)
 	ListCell   *lc;
 
 	/* a key is not unique beyond the table, among those that inherit from it */
-	if (rte->inh && rte->relkind == RELKIND_RELATION && has_subclass(rte->relid))
+	if (rte->inh && rte->relkind == RELKIND_RELATION && find_inheritance_children(rte->relid, NoLock) != NIL)
 	{
 		table_close(table, NoLock);
 		return false;

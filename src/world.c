@@ -13,6 +13,8 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
@@ -224,8 +226,10 @@ iload_needs_fmgr_hook(Oid function)
 void
 iload_world_enter(const IloadWorld *world)
 {
+	int64		shift = (int64) iload_clock_shift + world->clock_shift;
+
 	(void) set_config_option("idempotent_load.clock_shift",
-							 psprintf("%d", iload_clock_shift + world->clock_shift),
+							 psprintf("%d", (int) Max(Min(shift, INT_MAX), INT_MIN)),
 							 PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	world_user = GetUserId();
 	clock_stopped = false;
