@@ -18,8 +18,6 @@
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
-#include "tcop/tcopprot.h"
-#include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
@@ -30,6 +28,7 @@
 #include "utils/syscache.h"
 
 #include "argument.h"
+#include "command.h"
 #include "job.h"
 #include "options.h"
 #include "own_table.h"
@@ -383,52 +382,6 @@ check_no_options(const IloadJob *job)
 				 errhint("It says how a slice is loaded by target and query.")));
 }
 
-/* Show the place of a syntax error within the command. */
-static void
-command_error_callback(void *arg)
-{
-	const IloadJob *job = arg;
-
-	if (!function_parse_error_transpose(job->text))
-		errcontext("command of job \"%s\"", job->name);
-}
-
-/*
- * A command must parse, and leave the transaction to its caller.  It is not
- * analyzed: a statement may need what an earlier one makes.
- */
-static void
-check_command(IloadJob *job)
-{
-	ErrorContextCallback callback;
-	List	   *statements;
-	ListCell   *lc;
-
-	callback.callback = command_error_callback;
-	callback.arg = job;
-	callback.previous = error_context_stack;
-	error_context_stack = &callback;
-	statements = pg_parse_query(job->text);
-	error_context_stack = callback.previous;
-
-	if (statements == NIL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("command of job \"%s\" holds no statement", job->name)));
-	foreach(lc, statements)
-	{
-		Node	   *statement = lfirst_node(RawStmt, lc)->stmt;
-
-		if (IsA(statement, TransactionStmt))
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
-					 errmsg("command of job \"%s\" must not contain %s",
-							job->name, GetCommandTagName(CreateCommandTag(statement))),
-					 errdetail("A job runs in its caller's transaction."),
-					 errhint("Leave BEGIN, COMMIT and ROLLBACK to the caller.")));
-	}
-}
-
 /* Check a job in the environment in which it will run, and pin that. */
 static void
 check_and_pin(IloadJob *job)
@@ -442,7 +395,7 @@ check_and_pin(IloadJob *job)
 	if (job->kind == ILOAD_JOB_QUERY)
 		check_query(job);
 	else
-		check_command(job);
+		iload_command_check(job->text, psprintf("command of job \"%s\"", job->name));
 	AtEOXact_GUC(true, nestlevel);
 }
 

@@ -10,7 +10,6 @@
 
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "executor/spi.h"
 #include "parser/parse_param.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -19,6 +18,7 @@
 #include "utils/memutils.h"
 
 #include "argument.h"
+#include "command.h"
 #include "job_run.h"
 #include "load_result.h"
 
@@ -85,57 +85,6 @@ date_parameter(DateADT date)
 	return params;
 }
 
-/* Say in words that a job has tried to end the transaction. */
-static void
-rethrow_termination(const IloadJob *job, MemoryContext context)
-{
-	ErrorData  *error;
-
-	MemoryContextSwitchTo(context);
-	error = CopyErrorData();
-	FlushErrorState();
-	error->message = psprintf("job \"%s\" commits or rolls back by itself", job->name);
-	error->hint = pstrdup("A job runs in its caller's transaction: leave COMMIT and ROLLBACK to the caller.");
-	ReThrowError(error);
-}
-
-/*
- * Run SQL text of one or more statements, with $1 the date.  Each is analyzed when
- * the one before it is done, so it may use what that has made.  Rows that a
- * statement returns are dropped as they come.
- */
-static void
-run_text(const IloadJob *job, const char *text, DateADT date)
-{
-	MemoryContext context = CurrentMemoryContext;
-	SPIExecuteOptions options = {
-		.params = date_parameter(date),
-		.dest = None_Receiver
-	};
-	volatile int result = 0;
-
-	SPI_connect();
-	PG_TRY();
-	{
-		result = SPI_execute_extended(text, &options);
-	}
-	PG_CATCH();
-	{
-		if (geterrcode() == ERRCODE_INVALID_TRANSACTION_TERMINATION)
-			rethrow_termination(job, context);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	if (result == SPI_ERROR_COPY)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("job \"%s\" copies from or to the client", job->name),
-				 errhint("Use COPY with a file or a program, or INSERT.")));
-	if (result < 0)
-		elog(ERROR, "could not run job \"%s\": %s", job->name, SPI_result_code_string(result));
-	SPI_finish();
-}
-
 /* The call of a function or procedure as SQL text. */
 static char *
 call_text(Oid function)
@@ -160,6 +109,7 @@ iload_job_run(Oid schema, const IloadJob *job, DateADT date)
 {
 	JobRun		run = {job, date};
 	IloadSliceArgs args = {.by_date = true,.date = date,.period = job->period};
+	char	   *what = psprintf("job \"%s\"", job->name);
 	IloadResult *result = NULL;
 	ErrorContextCallback callback;
 	int			nestlevel;
@@ -177,10 +127,10 @@ iload_job_run(Oid schema, const IloadJob *job, DateADT date)
 			result = iload_load(schema, job->target, &args, job->text, &job->options);
 			break;
 		case ILOAD_JOB_COMMAND:
-			run_text(job, job->text, date);
+			iload_command_run(job->text, date_parameter(date), what);
 			break;
 		case ILOAD_JOB_FUNCTION:
-			run_text(job, call_text(job->function), date);
+			iload_command_run(call_text(job->function), date_parameter(date), what);
 			break;
 	}
 
