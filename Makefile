@@ -43,6 +43,11 @@ REGRESS = \
 	history \
 	jobs \
 	assert \
+	coverage \
+	adopt \
+	prune \
+	preview \
+	run_once \
 	privileges
 ISOLATION = \
 	same_day \
@@ -60,6 +65,8 @@ ISOLATION = \
 	swap_patience \
 	swap_loads \
 	swap_undo \
+	run_once \
+	adopt \
 	progress \
 	assert_source \
 	assert_conflict \

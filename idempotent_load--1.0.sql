@@ -17,7 +17,7 @@ CREATE TABLE load_history (
 	period interval,
 	timezone text NOT NULL,
 	run_id text,
-	query_hash text NOT NULL,
+	query_hash text,
 	method text NOT NULL,
 	rows bigint NOT NULL,
 	rows_before bigint NOT NULL,
@@ -52,9 +52,9 @@ COMMENT ON COLUMN load_history.timezone IS
 COMMENT ON COLUMN load_history.run_id IS
 'what the caller passed as run_id';
 COMMENT ON COLUMN load_history.query_hash IS
-'digest of the text of the query';
+'digest of the text of the query; null where rows were adopted';
 COMMENT ON COLUMN load_history.method IS
-'how the slice was brought to the result: none, swap, diff or delete';
+'how the slice was brought to the result: none, swap, diff or delete; adopt where its rows were there already';
 COMMENT ON COLUMN load_history.rows IS
 'rows that the query returned; where on_empty kept the slice, rows that it has';
 COMMENT ON COLUMN load_history.rows_before IS
@@ -77,6 +77,74 @@ GRANT SELECT ON load_history TO PUBLIC;
 
 SELECT pg_catalog.pg_extension_config_dump('load_history', '');
 SELECT pg_catalog.pg_extension_config_dump('load_history_id_seq', '');
+
+--
+-- Failures
+--
+
+CREATE TABLE load_failures (
+	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	target pg_catalog.regclass,
+	target_name text,
+	job text,
+	logical_date date NOT NULL,
+	lower_bound text,
+	run_id text,
+	sqlstate text NOT NULL,
+	message text NOT NULL,
+	detail text,
+	hint text,
+	context text,
+	failed_by text NOT NULL,
+	failed_at timestamptz NOT NULL
+);
+
+CREATE INDEX load_failures_target_idx ON load_failures (target, logical_date);
+
+COMMENT ON TABLE load_failures IS
+'one row for each load that failed in a backfill, written after the failure';
+COMMENT ON COLUMN load_failures.id IS
+'number of the failure';
+COMMENT ON COLUMN load_failures.target IS
+'table that was to be loaded, by OID; null for a command';
+COMMENT ON COLUMN load_failures.target_name IS
+'name of the table, schema-qualified and quoted';
+COMMENT ON COLUMN load_failures.job IS
+'name of the job';
+COMMENT ON COLUMN load_failures.logical_date IS
+'date that was to be loaded';
+COMMENT ON COLUMN load_failures.lower_bound IS
+'first key value of the slice, as in load_history; null where it is not known';
+COMMENT ON COLUMN load_failures.run_id IS
+'what the caller passed as run_id';
+COMMENT ON COLUMN load_failures.sqlstate IS
+'SQLSTATE of the error';
+COMMENT ON COLUMN load_failures.message IS
+'message of the error';
+COMMENT ON COLUMN load_failures.detail IS
+'detail of the error';
+COMMENT ON COLUMN load_failures.hint IS
+'hint of the error';
+COMMENT ON COLUMN load_failures.context IS
+'context of the error';
+COMMENT ON COLUMN load_failures.failed_by IS
+'role that ran the load; its members may read the row';
+COMMENT ON COLUMN load_failures.failed_at IS
+'when the load failed, by the server''s clock';
+
+REVOKE ALL ON load_failures FROM PUBLIC;
+GRANT SELECT ON load_failures TO PUBLIC;
+
+-- Errors quote values of rows, so they are shown to who has the rights of the role
+-- that met them, and to who may read all data.
+ALTER TABLE load_failures ENABLE ROW LEVEL SECURITY;
+CREATE POLICY load_failures_own ON load_failures FOR SELECT
+	USING (EXISTS (SELECT FROM pg_catalog.pg_roles AS r
+		WHERE (r.rolname OPERATOR(pg_catalog.=) failed_by OR r.rolname OPERATOR(pg_catalog.=) 'pg_read_all_data')
+		AND pg_catalog.pg_has_role(r.oid, 'USAGE')));
+
+SELECT pg_catalog.pg_extension_config_dump('load_failures', '');
+SELECT pg_catalog.pg_extension_config_dump('load_failures_id_seq', '');
 
 --
 -- Loads
@@ -248,6 +316,217 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION run_job(text, date, text) IS
 'run a job, or a function by its signature, for a date';
+
+--
+-- Coverage
+--
+
+CREATE FUNCTION load_states(
+	target pg_catalog.regclass,
+	from_date date,
+	to_date date,
+	thin real DEFAULT 0.5,
+	period interval DEFAULT '1 day',
+	OUT date date,
+	OUT state text,
+	OUT rows bigint
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'iload_load_states'
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION load_states(pg_catalog.regclass, date, date, real, interval) IS
+'state of each day (or other period) of a table, by its history: loaded, empty, thin, failed or never loaded';
+
+-- The functions that are one query over load_states have bodies that are parsed here,
+-- once: what they call and which operators they use is found now, whatever the
+-- search_path of their callers.
+
+CREATE FUNCTION missing_dates(
+	target pg_catalog.regclass,
+	from_date date,
+	to_date date,
+	thin real DEFAULT 0.5,
+	period interval DEFAULT '1 day',
+	OUT date date,
+	OUT state text
+) RETURNS SETOF record
+LANGUAGE sql STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT s.date, s.state
+	FROM load_states(target, from_date, to_date, thin, period) AS s
+	WHERE s.state OPERATOR(pg_catalog.=) ANY ('{never loaded,failed,thin}')
+	ORDER BY s.date;
+END;
+
+COMMENT ON FUNCTION missing_dates(pg_catalog.regclass, date, date, real, interval) IS
+'days (or other periods) of a table that were never loaded, whose last load failed, or that have few rows';
+
+CREATE FUNCTION is_loaded(
+	target pg_catalog.regclass,
+	date date
+) RETURNS boolean
+LANGUAGE sql STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED
+BEGIN ATOMIC
+	SELECT s.state OPERATOR(pg_catalog.=) ANY ('{loaded,empty}')
+	FROM load_states(target, is_loaded.date, is_loaded.date, NULL) AS s;
+END;
+
+COMMENT ON FUNCTION is_loaded(pg_catalog.regclass, date) IS
+'whether a day of a table has been loaded, and has not failed since';
+
+CREATE FUNCTION assert_loaded(
+	target pg_catalog.regclass,
+	from_date date,
+	to_date date,
+	allow_empty boolean DEFAULT true,
+	thin real DEFAULT NULL
+) RETURNS boolean
+AS 'MODULE_PATHNAME', 'iload_assert_loaded'
+LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION assert_loaded(pg_catalog.regclass, date, date, boolean, real) IS
+'true if all days of a table have been loaded, else an error that lists those that have not';
+
+CREATE FUNCTION load_calendar(
+	target pg_catalog.regclass,
+	from_date date,
+	to_date date,
+	thin real DEFAULT 0.5,
+	OUT week text,
+	OUT mon text,
+	OUT tue text,
+	OUT wed text,
+	OUT thu text,
+	OUT fri text,
+	OUT sat text,
+	OUT sun text,
+	OUT legend text
+) RETURNS SETOF record
+LANGUAGE sql STABLE CALLED ON NULL INPUT PARALLEL RESTRICTED
+BEGIN ATOMIC
+	WITH days AS (
+		SELECT pg_catalog.date_trunc('week', s.date::timestamp) AS monday,
+			pg_catalog.date_part('isodow', s.date)::integer AS weekday,
+			pg_catalog.concat(pg_catalog.to_char(s.date::timestamp, 'FMDD '), pg_catalog.substr('+o~!?',
+				pg_catalog.array_position('{loaded,empty,thin,failed,never loaded}', s.state), 1)) AS cell
+		FROM load_states(target, from_date, to_date, thin) AS s
+	), weeks AS (
+		SELECT pg_catalog.row_number() OVER (ORDER BY d.monday) AS line,
+			pg_catalog.to_char(d.monday, 'IYYY-"W"IW Mon DD') AS week,
+			pg_catalog.array_agg(pg_catalog.lpad(d.cell, 4) ORDER BY d.weekday) AS cells,
+			pg_catalog.min(d.weekday) AS first_day
+		FROM days AS d
+		GROUP BY d.monday
+	), legend AS (
+		SELECT l.line, l.text
+		FROM pg_catalog.unnest('{+ loaded,o empty,~ thin,! failed,? never loaded}'::text[])
+			WITH ORDINALITY AS l (text, line)
+	)
+	SELECT COALESCE(w.week, ''),
+		COALESCE(w.cells[2 - w.first_day], ''),
+		COALESCE(w.cells[3 - w.first_day], ''),
+		COALESCE(w.cells[4 - w.first_day], ''),
+		COALESCE(w.cells[5 - w.first_day], ''),
+		COALESCE(w.cells[6 - w.first_day], ''),
+		COALESCE(w.cells[7 - w.first_day], ''),
+		COALESCE(w.cells[8 - w.first_day], ''),
+		COALESCE(l.text, '')
+	FROM weeks AS w FULL JOIN legend AS l ON l.line OPERATOR(pg_catalog.=) w.line
+	ORDER BY COALESCE(w.line, l.line);
+END;
+
+COMMENT ON FUNCTION load_calendar(pg_catalog.regclass, date, date, real) IS
+'days of a table and their states, drawn for a person: a row a week';
+
+CREATE FUNCTION adopt_partitions(
+	target pg_catalog.regclass,
+	from_date date,
+	to_date date,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT '1 day',
+	timezone text DEFAULT NULL,
+	ignore_columns text[] DEFAULT NULL
+) RETURNS SETOF load_result
+AS 'MODULE_PATHNAME', 'iload_adopt_partitions'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION adopt_partitions(pg_catalog.regclass, date, date, text, interval, text, text[]) IS
+'record days (or other periods) that have rows and no load, as they are';
+
+--
+-- Preview
+--
+
+CREATE FUNCTION preview_partition(
+	target pg_catalog.regclass,
+	date date,
+	query text,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT '1 day',
+	timezone text DEFAULT NULL,
+	ignore_columns text[] DEFAULT NULL,
+	OUT measure text,
+	OUT live numeric,
+	OUT staged numeric,
+	OUT difference numeric,
+	OUT share numeric
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'iload_preview_partition'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION preview_partition(pg_catalog.regclass, date, text, text, interval, text, text[]) IS
+'rows and sums of a day (or other period) of a table as it is, and as a query would make it; writes nothing';
+
+--
+-- Commands that run once
+--
+
+CREATE TABLE once_tokens (
+	role pg_catalog.regrole NOT NULL,
+	token text NOT NULL,
+	command_hash text NOT NULL,
+	ran_at timestamptz NOT NULL,
+	PRIMARY KEY (role, token)
+);
+
+COMMENT ON TABLE once_tokens IS
+'one row for each token of run_once, written in the command''s own transaction';
+COMMENT ON COLUMN once_tokens.role IS
+'role that ran the command; another role may use the same token';
+COMMENT ON COLUMN once_tokens.token IS
+'what the caller passed as token';
+COMMENT ON COLUMN once_tokens.command_hash IS
+'digest of the text of the command';
+COMMENT ON COLUMN once_tokens.ran_at IS
+'when the command was begun, by the server''s clock';
+
+REVOKE ALL ON once_tokens FROM PUBLIC;
+GRANT SELECT ON once_tokens TO PUBLIC;
+
+SELECT pg_catalog.pg_extension_config_dump('once_tokens', '');
+
+CREATE FUNCTION run_once(
+	token text,
+	command text
+) RETURNS boolean
+AS 'MODULE_PATHNAME', 'iload_run_once'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION run_once(text, text) IS
+'run a command unless it has been run with the same token; true if it was run now';
+
+--
+-- Retention
+--
+
+CREATE FUNCTION prune_history(
+	before timestamptz
+) RETURNS bigint
+AS 'MODULE_PATHNAME', 'iload_prune_history'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION prune_history(timestamptz) IS
+'delete older loads but the last one of each slice, failures, and tokens of run_once';
 
 --
 -- Proof

@@ -11,13 +11,11 @@
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/queryenvironment.h"
 
 #include "audit.h"
 #include "errcodes.h"
 #include "query.h"
 
-#define STAGED_NAME "staged"
 #define LIVE_NAME	"live"
 
 /* What the audit returned. */
@@ -70,22 +68,6 @@ add_live(SelectStmt *select, IloadSlice *slice)
 											   select->withClause->ctes);
 }
 
-static QueryEnvironment *
-staged_environment(IloadStage *stage)
-{
-	QueryEnvironment *env = create_queryEnv();
-	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
-
-	enr->md.name = STAGED_NAME;
-	enr->md.reliddesc = InvalidOid;
-	enr->md.tupdesc = stage->columns->desc;
-	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
-	enr->md.enrtuples = stage->fingerprint.rows;
-	enr->reldata = stage->spool;
-	register_ENR(env, enr);
-	return env;
-}
-
 static void
 check_shape(Query *query)
 {
@@ -118,7 +100,7 @@ void
 iload_audit_check(IloadStage *stage, IloadSlice *slice, const char *audit, Snapshot snapshot)
 {
 	SelectStmt *select = iload_query_parse(audit, "audit");
-	QueryEnvironment *env = staged_environment(stage);
+	QueryEnvironment *env = iload_stage_environment(stage);
 	AuditResult result = {0, true, false};
 	Oid			types[ILOAD_SLICE_NPARAMS];
 	Query	   *query;

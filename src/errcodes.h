@@ -24,5 +24,9 @@
 #define ERRCODE_ILOAD_NOT_IDEMPOTENT	MAKE_SQLSTATE('I', 'L', '0', '0', '6')
 /* the query may give another result when it is repeated */
 #define ERRCODE_ILOAD_LINT			MAKE_SQLSTATE('I', 'L', '0', '0', '7')
+/* days that must be loaded are not */
+#define ERRCODE_ILOAD_NOT_LOADED	MAKE_SQLSTATE('I', 'L', '0', '0', '9')
+/* a token of run_once has run another command */
+#define ERRCODE_ILOAD_TOKEN_USED	MAKE_SQLSTATE('I', 'L', '0', '1', '0')
 
 #endif

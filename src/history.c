@@ -38,7 +38,8 @@ fill_values(IloadOwnValues *values, const IloadHistoryRow *row)
 	iload_own_values_add(values, INTERVALOID, PointerGetDatum(slice->period), !slice->by_date);
 	iload_own_values_add_text(values, slice->timezone);
 	iload_own_values_add_text(values, row->run_id);
-	iload_own_values_add_text(values, iload_text_digest(row->query));
+	iload_own_values_add_text(values,
+							  row->query == NULL ? NULL : iload_text_digest(row->query));
 	iload_own_values_add_text(values, row->method);
 	iload_own_values_add(values, INT8OID, Int64GetDatum(row->rows), false);
 	iload_own_values_add(values, INT8OID, Int64GetDatum(row->rows_before), false);

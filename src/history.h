@@ -12,7 +12,7 @@ typedef struct IloadHistoryRow
 {
 	const IloadSlice *slice;
 	const char *run_id;			/* or NULL */
-	const char *query;
+	const char *query;			/* NULL where rows were adopted */
 	const char *method;
 	int64		rows;
 	int64		rows_before;

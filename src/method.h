@@ -12,7 +12,8 @@ typedef enum IloadMethod
 	ILOAD_METHOD_DIFF,
 	ILOAD_METHOD_DELETE,
 	ILOAD_METHOD_NONE,			/* only as an outcome */
-	ILOAD_METHOD_SKIPPED		/* likewise: another load was running */
+	ILOAD_METHOD_SKIPPED,		/* likewise: another load was running */
+	ILOAD_METHOD_ADOPT			/* no load: what is there was recorded */
 } IloadMethod;
 
 /* What the choice depends on, where the slice and the staged rows differ. */

@@ -67,9 +67,11 @@ period_unsupported(Interval *period)
 /*
  * The first day of the period in which "date" lies.  Days are periods of
  * themselves, weeks begin on Monday, and months are counted from January.
+ *
+ * Errors: a period that is not supported.
  */
-static DateADT
-period_start(DateADT date, Interval *period)
+DateADT
+iload_period_start(DateADT date, Interval *period)
 {
 	int			year,
 				month,
@@ -93,9 +95,9 @@ period_start(DateADT date, Interval *period)
 	return date;
 }
 
-/* The first day after the period that begins on "date". */
-static DateADT
-period_end(DateADT date, Interval *period)
+/* The first day after the period that begins on "date"; of hours, the same day. */
+DateADT
+iload_period_end(DateADT date, Interval *period)
 {
 	Datum		end = DirectFunctionCall2(date_pl_interval, DateADTGetDatum(date),
 										  IntervalPGetDatum(period));
@@ -136,18 +138,18 @@ slice_for_date(Relation target, const char *column, DateADT date, Interval *peri
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("date must be finite")));
-	if (period_start(date, period) != date)
+	if (iload_period_start(date, period) != date)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("date %s is not the start of a period of \"%s\"",
 						date_text(date), interval_text(period)),
-				 errdetail("Its period starts on %s.", date_text(period_start(date, period))),
+				 errdetail("Its period starts on %s.", date_text(iload_period_start(date, period))),
 				 errhint("Pass the first day of the period.")));
 
 	slice = make_slice(target, column, true);
 	slice->date = date;
 	slice->period = period;
-	slice->upper_date = period_end(date, period);
+	slice->upper_date = iload_period_end(date, period);
 	slice->lower = iload_key_from_date(slice->key, date);
 	if (!iload_key_is_day(slice->key, slice->lower, &day))
 		ereport(ERROR,

@@ -47,6 +47,8 @@ typedef struct IloadSlice
 /* see iload_slice_param_types */
 #define ILOAD_SLICE_NPARAMS 4
 
+extern DateADT iload_period_start(DateADT date, Interval *period);
+extern DateADT iload_period_end(DateADT date, Interval *period);
 extern IloadSlice *iload_slice_create(Relation target, const char *column,
 									  const IloadSliceArgs *args);
 extern void iload_slice_set_timezone(const char *timezone);

@@ -16,6 +16,7 @@
 
 #include "argument.h"
 #include "live.h"
+#include "slice_fingerprint.h"
 #include "target.h"
 
 PG_FUNCTION_INFO_V1(iload_partition_fingerprint);
@@ -32,6 +33,19 @@ typedef struct FingerprintArgs
 }			FingerprintArgs;
 
 /*
+ * The fingerprint of a slice as "snapshot" sees it.  The leaves are locked.
+ */
+IloadFingerprint
+iload_slice_fingerprint_compute(Relation target, IloadSlice *slice, IloadLeaves *leaves,
+								List *ignore_columns, Snapshot snapshot)
+{
+	IloadColumns *columns = iload_columns_create(target, slice->key->name, ignore_columns);
+	IloadLive  *live = iload_live_create(target, slice, leaves, columns);
+
+	return iload_live_fingerprint(live, snapshot, NULL);
+}
+
+/*
  * The fingerprint of a slice as the active snapshot sees it, in text.
  * Locks: ACCESS SHARE on the target and on the leaves of the slice.
  */
@@ -41,16 +55,13 @@ fingerprint_of(const FingerprintArgs * args)
 	Relation	target = iload_target_open(args->target, AccessShareLock);
 	int			nestlevel = NewGUCNestLevel();
 	IloadSlice *slice;
-	IloadColumns *columns;
-	IloadLive  *live;
 	IloadFingerprint fingerprint;
 
 	iload_slice_set_timezone(args->timezone);
 	slice = iload_slice_create(target, args->date_column, &args->slice);
-	columns = iload_columns_create(target, slice->key->name, args->ignore_columns);
-	live = iload_live_create(target, slice,
-							 iload_leaves_lock(target, slice, ILOAD_LEAVES_READ), columns);
-	fingerprint = iload_live_fingerprint(live, GetActiveSnapshot(), NULL);
+	fingerprint = iload_slice_fingerprint_compute(target, slice,
+												  iload_leaves_lock(target, slice, ILOAD_LEAVES_READ),
+												  args->ignore_columns, GetActiveSnapshot());
 	AtEOXact_GUC(true, nestlevel);
 	table_close(target, NoLock);
 	return iload_fingerprint_text(&fingerprint);

@@ -403,6 +403,23 @@ iload_stage_has_key(IloadStage *stage, bool single, Datum lower, Datum upper)
 	return found;
 }
 
+/* Where a query finds the spooled rows, as ILOAD_STAGE_NAME. */
+QueryEnvironment *
+iload_stage_environment(IloadStage *stage)
+{
+	QueryEnvironment *env = create_queryEnv();
+	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
+
+	enr->md.name = ILOAD_STAGE_NAME;
+	enr->md.reliddesc = InvalidOid;
+	enr->md.tupdesc = stage->columns->desc;
+	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
+	enr->md.enrtuples = stage->fingerprint.rows;
+	enr->reldata = stage->spool;
+	register_ENR(env, enr);
+	return env;
+}
+
 /* Release the spool and its temporary file, and new files that are not used. */
 void
 iload_stage_end(IloadStage *stage)

@@ -5,6 +5,7 @@
 #ifndef ILOAD_STAGE_H
 #define ILOAD_STAGE_H
 
+#include "utils/queryenvironment.h"
 #include "utils/relcache.h"
 #include "utils/snapshot.h"
 #include "utils/tuplestore.h"
@@ -14,6 +15,9 @@
 #include "sketch.h"
 #include "slice.h"
 #include "transient.h"
+
+/* The name of the spooled rows in a query, see iload_stage_environment. */
+#define ILOAD_STAGE_NAME "staged"
 
 typedef struct IloadStage
 {
@@ -42,6 +46,7 @@ extern void iload_stage_run(IloadStage *stage, Snapshot snapshot, IloadLeaves *l
 extern void iload_stage_fill(IloadStage *stage, IloadTransients *transients);
 extern void iload_stage_unload(IloadStage *stage);
 extern bool iload_stage_has_key(IloadStage *stage, bool single, Datum lower, Datum upper);
+extern QueryEnvironment *iload_stage_environment(IloadStage *stage);
 extern void iload_stage_end(IloadStage *stage);
 
 #endif

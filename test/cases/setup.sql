@@ -42,3 +42,8 @@ $$;
 CREATE VIEW load_log AS
 SELECT logical_date AS day, 'ok'::text AS status, id, target_name, method, rows
 FROM iload.load_history;
+
+CREATE FUNCTION missing_days(tbl regclass, first date, last date) RETURNS SETOF date LANGUAGE sql AS
+$$
+SELECT m.date FROM iload.missing_dates(tbl, first, last) m
+$$;

@@ -58,6 +58,11 @@ $node->safe_psql('postgres', load_text('part', 1));
 $node->safe_psql('postgres', load_text('plain', 1));
 $node->safe_psql('postgres', load_text('part', 1));
 
+$node->safe_psql('postgres', "SELECT run_once('paid', 'SELECT 1')");
+$node->safe_psql('postgres',
+	"INSERT INTO load_failures (target, logical_date, sqlstate, message, failed_by, failed_at)"
+	  . " VALUES ('part', '$day', '22012', 'division by zero', current_user, now())");
+
 my $history = history_of('postgres');
 
 is(scalar(() = $history =~ /^/mg), 3, 'three loads to dump');
@@ -69,6 +74,13 @@ $node->safe_psql('postgres', 'CREATE DATABASE custom');
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('custom'), "$dir/custom" ],
 	'pg_restore of it');
 check_restored('custom', 'custom', 1, $history);
+is($node->safe_psql('custom', 'SELECT target, logical_date, message FROM load_failures'),
+	"part|$day|division by zero", 'custom: failures are restored');
+is($node->safe_psql('custom', "SELECT run_once('paid', 'SELECT 1')"), 'f', 'custom: so are tokens');
+$node->safe_psql('custom',
+	"INSERT INTO load_failures (logical_date, sqlstate, message, failed_by, failed_at)"
+	  . " VALUES ('$day', '', '', '', now())");
+is($node->safe_psql('custom', 'SELECT max(id) FROM load_failures'), '2', 'custom: ids of failures go on');
 
 # The same by two jobs, which restore tables in another order.
 $node->safe_psql('postgres', 'CREATE DATABASE jobs');
@@ -118,9 +130,10 @@ my @as_owner = ('pg_restore', '--exit-on-error', '--no-owner', '--no-acl', '-d',
 
 $node->command_fails([ @as_owner, "$dir/custom" ], 'owner of the database cannot restore a full dump');
 $node->command_ok(
-	[ 'pg_dump', '-Fc', '--no-comments', '--exclude-table-data=load_history*', '--exclude-table-data=jobs', '-f', "$dir/owned",
-		'-d', $node->connstr('postgres') ],
-	'pg_dump without the history');
+	[ 'pg_dump', '-Fc', '--no-comments',
+		(map { "--exclude-table-data=$_" } 'load_history*', 'load_failures*', 'once_tokens', 'jobs'),
+		'-f', "$dir/owned", '-d', $node->connstr('postgres') ],
+	'pg_dump without the extension\'s rows');
 $node->command_ok([ @as_owner, "$dir/owned" ], 'owner of the database restores that');
 is(history_of('owned'), '', 'owned: no history');
 {
