@@ -318,6 +318,98 @@ COMMENT ON FUNCTION run_job(text, date, text) IS
 'run a job, or a function by its signature, for a date';
 
 --
+-- Backfill
+--
+
+CREATE TABLE backfills (
+	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	job text NOT NULL,
+	from_date date NOT NULL,
+	to_date date NOT NULL,
+	workers integer NOT NULL,
+	total integer NOT NULL,
+	done integer NOT NULL DEFAULT 0,
+	skipped integer NOT NULL DEFAULT 0,
+	failed integer NOT NULL DEFAULT 0,
+	state text NOT NULL DEFAULT 'running',
+	pid integer NOT NULL,
+	run_by text NOT NULL,
+	started_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+	updated_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+	finished_at timestamptz
+);
+
+COMMENT ON TABLE backfills IS
+'one row for each call of the procedure backfill; whether it runs, the view backfill_progress tells';
+COMMENT ON COLUMN backfills.id IS 'number of the backfill';
+COMMENT ON COLUMN backfills.job IS 'name of the job, or signature of the function';
+COMMENT ON COLUMN backfills.from_date IS 'first date of the range';
+COMMENT ON COLUMN backfills.to_date IS 'last date of the range';
+COMMENT ON COLUMN backfills.workers IS 'number of workers that were asked for; 1 is the session itself';
+COMMENT ON COLUMN backfills.total IS 'number of slices';
+COMMENT ON COLUMN backfills.done IS 'slices that were run and committed, up to a second ago';
+COMMENT ON COLUMN backfills.skipped IS 'slices that had been done before, and were skipped on resume';
+COMMENT ON COLUMN backfills.failed IS 'slices that failed; see load_failures';
+COMMENT ON COLUMN backfills.state IS 'running, done or failed, as its session last wrote';
+COMMENT ON COLUMN backfills.pid IS 'process ID of the session that called it';
+COMMENT ON COLUMN backfills.run_by IS 'role that called it';
+COMMENT ON COLUMN backfills.started_at IS 'when it began';
+COMMENT ON COLUMN backfills.updated_at IS 'when the row was last brought up to date';
+COMMENT ON COLUMN backfills.finished_at IS 'when it ended; null where it runs, or was cut off';
+
+REVOKE ALL ON backfills FROM PUBLIC;
+GRANT SELECT ON backfills TO PUBLIC;
+
+SELECT pg_catalog.pg_extension_config_dump('backfills', '');
+SELECT pg_catalog.pg_extension_config_dump('backfills_id_seq', '');
+
+-- The leader of a backfill holds a lock on its id, by a tag that only these have
+-- (objsubid 18769), so a row whose leader was killed is not taken for running.
+CREATE VIEW backfill_progress AS
+SELECT b.id, b.job, b.from_date, b.to_date, b.workers,
+	CASE WHEN b.finished_at IS NOT NULL THEN b.state
+		WHEN l.pid IS NOT NULL THEN 'running'
+		ELSE 'interrupted' END AS state,
+	b.total, b.done, b.skipped, b.failed,
+	b.total OPERATOR(pg_catalog.-) b.done OPERATOR(pg_catalog.-) b.skipped OPERATOR(pg_catalog.-) b.failed AS "left",
+	b.pid, b.run_by, b.started_at, b.updated_at, b.finished_at,
+	CASE WHEN l.pid IS NOT NULL AND b.done OPERATOR(pg_catalog.>) 0 THEN
+		(b.updated_at OPERATOR(pg_catalog.-) b.started_at) OPERATOR(pg_catalog.*)
+		((b.total OPERATOR(pg_catalog.-) b.done OPERATOR(pg_catalog.-) b.skipped OPERATOR(pg_catalog.-) b.failed)::double precision
+			OPERATOR(pg_catalog./) b.done) END AS time_left
+FROM backfills AS b
+LEFT JOIN pg_catalog.pg_locks AS l
+	ON l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.objsubid OPERATOR(pg_catalog.=) 18769
+	AND l.database OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database AS d
+		WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+	AND (l.classid::bigint OPERATOR(pg_catalog.<<) 32) OPERATOR(pg_catalog.|) l.objid::bigint OPERATOR(pg_catalog.=) b.id;
+
+COMMENT ON VIEW backfill_progress IS
+'one row for each backfill; state is interrupted where its session was cut off';
+COMMENT ON COLUMN backfill_progress."left" IS 'slices that have not ended';
+COMMENT ON COLUMN backfill_progress.time_left IS 'about how long a running backfill will take yet';
+
+GRANT SELECT ON backfill_progress TO PUBLIC;
+
+CREATE PROCEDURE backfill(
+	job text,
+	from_date date,
+	to_date date,
+	workers integer DEFAULT 1,
+	pause interval DEFAULT '0',
+	first text DEFAULT 'oldest',
+	on_error text DEFAULT 'stop',
+	dry_run boolean DEFAULT false,
+	max_lag text DEFAULT NULL,
+	resume boolean DEFAULT false
+)
+AS 'MODULE_PATHNAME', 'iload_backfill'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE backfill(text, date, date, integer, interval, text, text, boolean, text, boolean) IS
+'run a job for each date of a range, with a commit after each';
+
+--
 -- Coverage
 --
 

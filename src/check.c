@@ -29,10 +29,8 @@
 
 #include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "executor/spi.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
-#include "storage/proc.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -42,9 +40,9 @@
 
 #include "attempt.h"
 #include "check.h"
+#include "constraints.h"
 #include "crash.h"
 #include "job_run.h"
-#include "query.h"
 #include "root.h"
 #include "session.h"
 #include "wait_point.h"
@@ -114,15 +112,6 @@ static const IloadSetting comparable_settings[] = {
 
 static const IloadVariant usual_variant = {NULL, {0, 0}, NULL};
 
-static void
-execute_utility(const char *text)
-{
-	SPI_connect();
-	if (SPI_execute(text, false, 0) != SPI_OK_UTILITY)
-		elog(ERROR, "could not execute \"%s\"", text);
-	SPI_finish();
-}
-
 /* What waits for the commit is part of the run. */
 static void
 finish_deferred(Check *check)
@@ -130,7 +119,7 @@ finish_deferred(Check *check)
 	if (!iload_observe_has_deferred())
 		return;
 	check->deferred = true;
-	execute_utility(ILOAD_QUERY_MARK "SET CONSTRAINTS ALL IMMEDIATE");
+	iload_constraints_check();
 }
 
 /*
@@ -144,7 +133,7 @@ run_job(Check *check, const IloadVariant *variant, IloadObservation **run)
 	int			nestlevel = NewGUCNestLevel();
 
 	if (check->deferred)
-		execute_utility(ILOAD_QUERY_MARK "SET CONSTRAINTS ALL DEFERRED");
+		iload_constraints_defer();
 	iload_rerun_apply(comparable_settings);
 	iload_rerun_apply(variant->settings);
 	*run = iload_observe_begin(check->context);
@@ -290,8 +279,8 @@ written_by_either(const IloadObservation *a, const IloadObservation *b)
 static void
 settle_constraints(void)
 {
-	execute_utility(ILOAD_QUERY_MARK "SET CONSTRAINTS ALL IMMEDIATE");
-	execute_utility(ILOAD_QUERY_MARK "SET CONSTRAINTS ALL DEFERRED");
+	iload_constraints_check();
+	iload_constraints_defer();
 }
 
 /* What happens within the subtransaction of a rerun. */

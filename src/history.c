@@ -83,6 +83,34 @@ iload_history_repeats(Oid schema, const IloadSlice *slice, const char *query)
 	return repeats;
 }
 
+/*
+ * Was the last load of a target for a date one by this very query?  "schema" is the
+ * extension's.
+ */
+bool
+iload_history_has_date(Oid schema, Oid target, DateADT date, const char *query)
+{
+	IloadOwnValues values = {0};
+	char	   *text;
+	bool		has;
+	bool		isnull;
+
+	SPI_connect();
+	iload_own_values_add(&values, REGCLASSOID, ObjectIdGetDatum(target), false);
+	iload_own_values_add(&values, DATEOID, DateADTGetDatum(date), false);
+	iload_own_values_add_text(&values, iload_text_digest(query));
+	text = psprintf("SELECT query_hash OPERATOR(pg_catalog.=) $3 FROM %s"
+					" WHERE target OPERATOR(pg_catalog.=) $1"
+					" AND logical_date OPERATOR(pg_catalog.=) $2"
+					" ORDER BY id DESC LIMIT 1", iload_own_table_name(schema, HISTORY_TABLE));
+
+	iload_own_table_execute(schema, HISTORY_TABLE, text, &values, true, SPI_OK_SELECT);
+	has = SPI_processed == 1 &&
+		DatumGetBool(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+	SPI_finish();
+	return has;
+}
+
 /* Record a load.  "schema" is the extension's. */
 void
 iload_history_insert(Oid schema, const IloadHistoryRow *row)
