@@ -42,6 +42,8 @@ REGRESS = \
 	slice_fingerprint \
 	history \
 	jobs \
+	merge \
+	merge_job \
 	assert \
 	coverage \
 	adopt \
@@ -70,7 +72,8 @@ ISOLATION = \
 	progress \
 	assert_source \
 	assert_conflict \
-	assert_readers
+	assert_readers \
+	merge
 ISOLATION_OPTS = --inputdir=test/isolation
 
 # prove fails if it is given no file.

@@ -20,9 +20,10 @@ CREATE TABLE load_history (
 	query_hash text,
 	method text NOT NULL,
 	rows bigint NOT NULL,
-	rows_before bigint NOT NULL,
+	rows_before bigint,
 	inserted bigint NOT NULL,
 	deleted bigint NOT NULL,
+	updated bigint NOT NULL,
 	fingerprint text NOT NULL,
 	loaded_by text NOT NULL,
 	started_at timestamptz NOT NULL,
@@ -54,15 +55,17 @@ COMMENT ON COLUMN load_history.run_id IS
 COMMENT ON COLUMN load_history.query_hash IS
 'digest of the text of the query; null where rows were adopted';
 COMMENT ON COLUMN load_history.method IS
-'how the slice was brought to the result: none, swap, diff or delete; adopt where its rows were there already';
+'how the slice was brought to the result: none, swap, diff, delete or merge; adopt where its rows were there already';
 COMMENT ON COLUMN load_history.rows IS
 'rows that the query returned; where on_empty kept the slice, rows that it has';
 COMMENT ON COLUMN load_history.rows_before IS
-'rows of the slice before the load';
+'rows of the slice before the load; null for merge, which does not count them';
 COMMENT ON COLUMN load_history.inserted IS
 'rows inserted into the target';
 COMMENT ON COLUMN load_history.deleted IS
 'rows deleted from the target';
+COMMENT ON COLUMN load_history.updated IS
+'rows of the target updated; by merge only';
 COMMENT ON COLUMN load_history.fingerprint IS
 'fingerprint of the rows counted in rows, without generated columns and ignore_columns';
 COMMENT ON COLUMN load_history.loaded_by IS
@@ -159,6 +162,7 @@ CREATE TYPE load_result AS (
 	rows_before bigint,
 	inserted bigint,
 	deleted bigint,
+	updated bigint,
 	changed boolean,
 	fingerprint text,
 	elapsed interval
@@ -209,6 +213,27 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION replace_slice(pg_catalog.regclass, text, text, text, text, text, text, text, text, text, boolean, text[], text) IS
 'make the rows from lower up to, not including, upper equal to the result of a query';
 
+CREATE FUNCTION merge_rows(
+	target pg_catalog.regclass,
+	date date,
+	query text,
+	key text[],
+	version text DEFAULT NULL,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT '1 day',
+	timezone text DEFAULT NULL,
+	audit text DEFAULT NULL,
+	if_running text DEFAULT 'wait',
+	create_partition boolean DEFAULT true,
+	ignore_columns text[] DEFAULT NULL,
+	run_id text DEFAULT NULL
+) RETURNS load_result
+AS 'MODULE_PATHNAME', 'iload_merge_rows'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION merge_rows(pg_catalog.regclass, date, text, text[], text, text, interval, text, text, text, boolean, text[], text) IS
+'put the rows of a query into a day (or other period) of a table by key; other rows stay';
+
 --
 -- Jobs
 --
@@ -229,6 +254,9 @@ CREATE TABLE jobs (
 	if_running text,
 	create_partition boolean,
 	ignore_columns text[],
+	key text[],
+	version text,
+	keep_previous boolean,
 	created_by text NOT NULL,
 	created_at timestamptz NOT NULL
 );
@@ -254,7 +282,7 @@ COMMENT ON COLUMN jobs.datestyle IS
 COMMENT ON COLUMN jobs.search_path IS
 'setting search_path of each run, as it was when the job was created';
 COMMENT ON COLUMN jobs.method IS
-'how the slice is brought to the result: auto, swap, diff or delete';
+'how the slice is brought to the result: auto, swap, diff, delete or merge';
 COMMENT ON COLUMN jobs.on_empty IS
 'what is done where the result is empty and the slice is not: error, replace or keep';
 COMMENT ON COLUMN jobs.audit IS
@@ -265,6 +293,12 @@ COMMENT ON COLUMN jobs.create_partition IS
 'whether a missing partition is made';
 COMMENT ON COLUMN jobs.ignore_columns IS
 'columns that do not count when rows are compared';
+COMMENT ON COLUMN jobs.key IS
+'columns by which method merge tells one row from another';
+COMMENT ON COLUMN jobs.version IS
+'column by which method merge tells which of two rows is newer';
+COMMENT ON COLUMN jobs.keep_previous IS
+'whether the rows that a load replaces are kept, so that it can be undone';
 COMMENT ON COLUMN jobs.created_by IS
 'role that created the job; its members may drop it';
 COMMENT ON COLUMN jobs.created_at IS
@@ -288,12 +322,15 @@ CREATE FUNCTION create_job(
 	audit text DEFAULT NULL,
 	if_running text DEFAULT 'wait',
 	create_partition boolean DEFAULT true,
-	ignore_columns text[] DEFAULT NULL
+	ignore_columns text[] DEFAULT NULL,
+	key text[] DEFAULT NULL,
+	version text DEFAULT NULL,
+	keep_previous boolean DEFAULT false
 ) RETURNS void
 AS 'MODULE_PATHNAME', 'iload_create_job'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION create_job(text, pg_catalog.regclass, text, text, text, interval, text, text, text, text, text, boolean, text[]) IS
+COMMENT ON FUNCTION create_job(text, pg_catalog.regclass, text, text, text, interval, text, text, text, text, text, boolean, text[], text[], text, boolean) IS
 'give a name to a load (target and query), or to a command';
 
 CREATE FUNCTION drop_job(

@@ -14,6 +14,7 @@
 
 #include "audit.h"
 #include "errcodes.h"
+#include "named_store.h"
 #include "query.h"
 
 #define LIVE_NAME	"live"

@@ -16,11 +16,11 @@
 #include "columns.h"
 
 static bool
-is_ignored(List *ignored, const char *name)
+is_named(List *names, const char *name)
 {
 	ListCell   *lc;
 
-	foreach(lc, ignored)
+	foreach(lc, names)
 	{
 		if (strcmp(strVal(lfirst(lc)), name) == 0)
 			return true;
@@ -91,10 +91,44 @@ iload_columns_create(Relation target, const char *key, List *ignored)
 		TupleDescInitEntry(columns->desc, i + 1, NameStr(att->attname),
 						   att->atttypid, att->atttypmod, att->attndims);
 		TupleDescInitEntryCollation(columns->desc, i + 1, att->attcollation);
-		if (!is_ignored(ignored, NameStr(att->attname)))
+		if (!is_named(ignored, NameStr(att->attname)))
 			columns->compared[columns->ncompared++] = i + 1;
 	}
 	return columns;
+}
+
+/*
+ * Of these columns, those named in "names", a list of String nodes.  Allocates in the
+ * current context.
+ */
+IloadColumns *
+iload_columns_restrict(const IloadColumns *columns, List *names)
+{
+	IloadColumns *result = palloc0(sizeof(IloadColumns));
+	int			natts = columns->desc->natts;
+	AttrNumber *positions = palloc0(natts * sizeof(AttrNumber));	/* new ones */
+	int			n = 0;
+
+	result->desc = CreateTemplateTupleDesc(list_length(names));
+	result->attnums = palloc(list_length(names) * sizeof(AttrNumber));
+	result->compared = palloc(list_length(names) * sizeof(AttrNumber));
+	for (int i = 0; i < natts; i++)
+	{
+		if (!is_named(names, NameStr(TupleDescAttr(columns->desc, i)->attname)))
+			continue;
+		result->attnums[n++] = columns->attnums[i];
+		TupleDescCopyEntry(result->desc, n, columns->desc, i + 1);
+		positions[i] = n;
+	}
+	Assert(n == list_length(names));
+	for (int i = 0; i < columns->ncompared; i++)
+	{
+		AttrNumber	position = positions[columns->compared[i] - 1];
+
+		if (position > 0)
+			result->compared[result->ncompared++] = position;
+	}
+	return result;
 }
 
 /* The loaded columns as SQL text, "alias.a, alias.b", or without an alias. */

@@ -26,6 +26,7 @@ typedef struct IloadColumns
 } IloadColumns;
 
 extern IloadColumns *iload_columns_create(Relation target, const char *key, List *ignored);
+extern IloadColumns *iload_columns_restrict(const IloadColumns *columns, List *names);
 extern char *iload_columns_list(const IloadColumns *columns, const char *alias);
 extern AttrNumber *iload_columns_attnums(const IloadColumns *columns, Relation rel);
 extern IloadRowHasher *iload_columns_hasher(const IloadColumns *columns);

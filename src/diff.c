@@ -27,19 +27,6 @@
 #include "place_sort.h"
 #include "progress.h"
 
-static int64
-encode_tid(ItemPointer tid)
-{
-	return ((int64) ItemPointerGetBlockNumberNoCheck(tid) << 16) |
-		ItemPointerGetOffsetNumberNoCheck(tid);
-}
-
-static void
-decode_tid(int64 place, ItemPointer tid)
-{
-	ItemPointerSet(tid, (BlockNumber) (place >> 16), (OffsetNumber) (place & 0xFFFF));
-}
-
 /* A sort that rows are put into, where the sketch does not tell that they are the same. */
 typedef struct PlaceInput
 {
@@ -53,7 +40,7 @@ put_live_row(Oid leaf, ItemPointer tid, IloadRowHash hash, void *arg)
 	PlaceInput *input = arg;
 
 	if (iload_sketch_differs(input->sketch, hash))
-		iload_place_sort_put(input->places, hash, leaf, encode_tid(tid));
+		iload_place_sort_put(input->places, hash, leaf, iload_place_encode(tid));
 }
 
 /*
@@ -167,7 +154,7 @@ collect_doomed(Differences *found)
 		Datum		values[2];
 		bool		isnull[2] = {false, false};
 
-		decode_tid(iload_place_sort_get(doomed, ILOAD_PLACE_ROW), &tid);
+		iload_place_decode(iload_place_sort_get(doomed, ILOAD_PLACE_ROW), &tid);
 		values[0] = ObjectIdGetDatum((Oid) iload_place_sort_get(doomed, ILOAD_PLACE_LEAF));
 		values[1] = PointerGetDatum(&tid);
 		tuplestore_putvalues(store, desc, values, isnull);

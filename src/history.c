@@ -18,11 +18,11 @@
 /* The columns that a load fills in, in the order of the parameters. */
 #define HISTORY_COLUMNS \
 	"target, target_name, lower_bound, upper_bound, logical_date, period, timezone," \
-	" run_id, query_hash, method, rows, rows_before, inserted, deleted, fingerprint," \
+	" run_id, query_hash, method, rows, rows_before, inserted, deleted, updated, fingerprint," \
 	" loaded_by, started_at, finished_at"
 #define HISTORY_PARAMETERS \
-	"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"
-#define HISTORY_NPARAMETERS 18
+	"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19"
+#define HISTORY_NPARAMETERS 19
 
 static void
 fill_values(IloadOwnValues *values, const IloadHistoryRow *row)
@@ -42,9 +42,10 @@ fill_values(IloadOwnValues *values, const IloadHistoryRow *row)
 							  row->query == NULL ? NULL : iload_text_digest(row->query));
 	iload_own_values_add_text(values, row->method);
 	iload_own_values_add(values, INT8OID, Int64GetDatum(row->rows), false);
-	iload_own_values_add(values, INT8OID, Int64GetDatum(row->rows_before), false);
+	iload_own_values_add(values, INT8OID, Int64GetDatum(row->rows_before), row->before_unknown);
 	iload_own_values_add(values, INT8OID, Int64GetDatum(row->inserted), false);
 	iload_own_values_add(values, INT8OID, Int64GetDatum(row->deleted), false);
+	iload_own_values_add(values, INT8OID, Int64GetDatum(row->updated), false);
 	iload_own_values_add_text(values, row->fingerprint);
 	iload_own_values_add_text(values, GetUserNameFromId(GetUserId(), false));
 	iload_own_values_add(values, TIMESTAMPTZOID, TimestampTzGetDatum(row->started), false);

@@ -16,8 +16,10 @@ typedef struct IloadHistoryRow
 	const char *method;
 	int64		rows;
 	int64		rows_before;
+	bool		before_unknown; /* then it is null */
 	int64		inserted;
 	int64		deleted;
+	int64		updated;
 	const char *fingerprint;
 	TimestampTz started;
 	TimestampTz finished;

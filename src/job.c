@@ -30,6 +30,7 @@
 #include "argument.h"
 #include "command.h"
 #include "job.h"
+#include "merge_key.h"
 #include "options.h"
 #include "own_table.h"
 #include "query.h"
@@ -44,10 +45,11 @@ PG_FUNCTION_INFO_V1(iload_drop_job);
 /* The columns that make up a job, in the order of JobColumn. */
 #define JOB_COLUMNS \
 	"name, target, query, command, date_column, period, timezone, datestyle, search_path," \
-	" method, on_empty, audit, if_running, create_partition, ignore_columns"
+	" method, on_empty, audit, if_running, create_partition, ignore_columns," \
+	" key, version, keep_previous"
 #define JOB_PARAMETERS \
-	"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15"
-#define JOB_NPARAMETERS 15
+	"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"
+#define JOB_NPARAMETERS 18
 
 typedef enum JobColumn
 {
@@ -65,8 +67,21 @@ typedef enum JobColumn
 	JOB_AUDIT,
 	JOB_IF_RUNNING,
 	JOB_CREATE_PARTITION,
-	JOB_IGNORE_COLUMNS
+	JOB_IGNORE_COLUMNS,
+	JOB_KEY,
+	JOB_VERSION,
+	JOB_KEEP_PREVIOUS
 } JobColumn;
+
+/* A column of type text[]; NIL where it is null. */
+static List *
+read_names(HeapTuple tup, TupleDesc desc, JobColumn column, const char *name)
+{
+	bool		isnull;
+	Datum		value = SPI_getbinval(tup, desc, column, &isnull);
+
+	return isnull ? NIL : iload_array_names(DatumGetArrayTypeP(value), name);
+}
 
 /* The options of a query job, from the row that SPI has read. */
 static void
@@ -83,16 +98,18 @@ read_query_options(IloadJob *job, HeapTuple tup, TupleDesc desc)
 
 	/* options->timezone is not set: the whole run is in the pinned one */
 	options->date_column = SPI_getvalue(tup, desc, JOB_DATE_COLUMN);
-	iload_options_set_words(options,
+	iload_options_set_words(options, iload_job_methods,
 							SPI_getvalue(tup, desc, JOB_METHOD),
 							SPI_getvalue(tup, desc, JOB_ON_EMPTY),
 							SPI_getvalue(tup, desc, JOB_IF_RUNNING));
 	options->audit = SPI_getvalue(tup, desc, JOB_AUDIT);
 	options->create_partition =
 		DatumGetBool(SPI_getbinval(tup, desc, JOB_CREATE_PARTITION, &isnull));
-	value = SPI_getbinval(tup, desc, JOB_IGNORE_COLUMNS, &isnull);
-	if (!isnull)
-		options->ignore_columns = iload_array_names(DatumGetArrayTypeP(value), "ignore_columns");
+	options->ignore_columns = read_names(tup, desc, JOB_IGNORE_COLUMNS, "ignore_columns");
+	options->key = read_names(tup, desc, JOB_KEY, "key");
+	options->version = SPI_getvalue(tup, desc, JOB_VERSION);
+	options->keep_previous =
+		DatumGetBool(SPI_getbinval(tup, desc, JOB_KEEP_PREVIOUS, &isnull));
 }
 
 /* A job from the row that SPI has read. */
@@ -230,17 +247,18 @@ iload_job_find(Oid schema, const char *name)
 	return find_function(name);
 }
 
-/* Names become text[]. */
-static Datum
-names_array(List *names)
+/* Names become a parameter of type text[]; NIL is a null. */
+static void
+add_names(IloadOwnValues *values, List *names)
 {
 	Datum	   *elements = palloc(list_length(names) * sizeof(Datum));
+	ArrayType  *array;
 	ListCell   *lc;
 
 	foreach(lc, names)
 		elements[foreach_current_index(lc)] = CStringGetTextDatum(strVal(lfirst(lc)));
-	return PointerGetDatum(construct_array(elements, list_length(names), TEXTOID,
-										   -1, false, TYPALIGN_INT));
+	array = construct_array(elements, list_length(names), TEXTOID, -1, false, TYPALIGN_INT);
+	iload_own_values_add(values, TEXTARRAYOID, PointerGetDatum(array), names == NIL);
 }
 
 /* A job becomes parameters; what is no part of a command is null. */
@@ -264,10 +282,10 @@ fill_values(IloadOwnValues *values, const IloadJob *job)
 	iload_own_values_add_text(values, options->audit);
 	iload_own_values_add_text(values, is_query ? iload_options_if_running(options) : NULL);
 	iload_own_values_add(values, BOOLOID, BoolGetDatum(options->create_partition), !is_query);
-	if (options->ignore_columns == NIL)
-		iload_own_values_add(values, TEXTARRAYOID, (Datum) 0, true);
-	else
-		iload_own_values_add(values, TEXTARRAYOID, names_array(options->ignore_columns), false);
+	add_names(values, options->ignore_columns);
+	add_names(values, options->key);
+	iload_own_values_add_text(values, options->version);
+	iload_own_values_add(values, BOOLOID, BoolGetDatum(options->keep_previous), !is_query);
 	Assert(values->n == JOB_NPARAMETERS);
 }
 
@@ -287,7 +305,7 @@ insert_row(Oid schema, const IloadJob *job)
 						 false);
 	iload_own_table_execute(schema, JOB_TABLE,
 							psprintf("INSERT INTO %s (" JOB_COLUMNS ", created_by, created_at)"
-									 " VALUES (" JOB_PARAMETERS ", $16, $17)"
+									 " VALUES (" JOB_PARAMETERS ", $19, $20)"
 									 " ON CONFLICT (name) DO NOTHING",
 									 iload_own_table_name(schema, JOB_TABLE)),
 							&values, false, SPI_OK_INSERT);
@@ -345,10 +363,36 @@ check_query(const IloadJob *job)
 	args.date = date2j(2001, 1, 1) - POSTGRES_EPOCH_JDATE;
 	slice = iload_slice_create(target, job->options.date_column, &args);
 	columns = iload_columns_create(target, slice->key->name, job->options.ignore_columns);
+	if (job->options.method == ILOAD_METHOD_MERGE)
+		(void) iload_merge_key_create(target, slice, job->text, job->options.key,
+									  job->options.version, &columns);
 	(void) iload_shape_query(target, slice, columns, job->text);
 	if (job->options.audit != NULL)
 		(void) iload_query_parse(job->options.audit, "audit");
 	table_close(target, NoLock);
+}
+
+/* A key is for a merge, and a merge needs one; to it no result is empty. */
+static void
+check_merge_options(const IloadJob *job)
+{
+	const IloadOptions *options = &job->options;
+
+	if (options->method == ILOAD_METHOD_MERGE && options->key == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a job with method \"merge\" needs option \"key\""),
+				 errhint("Pass the columns that tell one row from another.")));
+	if (options->method == ILOAD_METHOD_MERGE && options->on_empty != ILOAD_EMPTY_ERROR)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("option \"on_empty\" is not for a job with method \"merge\""),
+				 errhint("A merge deletes no rows: an empty result changes nothing.")));
+	if (options->method != ILOAD_METHOD_MERGE && (options->key != NIL || options->version != NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("option \"%s\" is only for a job with method \"merge\"",
+						options->key != NIL ? "key" : "version")));
 }
 
 /* Options that say how a slice is loaded have no meaning for a command. */
@@ -375,6 +419,12 @@ check_no_options(const IloadJob *job)
 		given = "create_partition";
 	else if (options->ignore_columns != NIL)
 		given = "ignore_columns";
+	else if (options->key != NIL)
+		given = "key";
+	else if (options->version != NULL)
+		given = "version";
+	else if (options->keep_previous)
+		given = "keep_previous";
 	if (given != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -393,17 +443,23 @@ check_and_pin(IloadJob *job)
 	job->datestyle = GetConfigOptionByName("DateStyle", NULL, false);
 	job->search_path = GetConfigOptionByName("search_path", NULL, false);
 	if (job->kind == ILOAD_JOB_QUERY)
+	{
+		check_merge_options(job);
 		check_query(job);
+	}
 	else
+	{
+		check_no_options(job);
 		iload_command_check(job->text, psprintf("command of job \"%s\"", job->name));
+	}
 	AtEOXact_GUC(true, nestlevel);
 }
 
 /*
  * create_job(name text, target regclass, query text, command text,
  * date_column text, period interval, timezone text, method text, on_empty text,
- * audit text, if_running text, create_partition boolean, ignore_columns text[])
- * returns void
+ * audit text, if_running text, create_partition boolean, ignore_columns text[],
+ * key text[], version text, keep_previous boolean) returns void
  */
 Datum
 iload_create_job(PG_FUNCTION_ARGS)
@@ -419,7 +475,10 @@ iload_create_job(PG_FUNCTION_ARGS)
 	check_kind(fcinfo);
 	job.options.date_column = iload_argument_text(fcinfo, 4);
 	job.period = iload_argument_period(fcinfo, 5);
-	iload_options_read(fcinfo, 6, &job.options);
+	iload_options_read(fcinfo, 6, iload_job_methods, &job.options);
+	job.options.key = iload_argument_names(fcinfo, 13, "key");
+	job.options.version = iload_argument_text(fcinfo, 14);
+	job.options.keep_previous = !PG_ARGISNULL(15) && PG_GETARG_BOOL(15);
 	if (PG_ARGISNULL(3))
 	{
 		job.kind = ILOAD_JOB_QUERY;
@@ -430,7 +489,6 @@ iload_create_job(PG_FUNCTION_ARGS)
 	{
 		job.kind = ILOAD_JOB_COMMAND;
 		job.text = iload_argument_text(fcinfo, 3);
-		check_no_options(&job);
 	}
 	check_and_pin(&job);
 	insert_row(get_func_namespace(fcinfo->flinfo->fn_oid), &job);

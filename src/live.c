@@ -83,6 +83,20 @@ slice_query(IloadLive *live, bool ctids, char **text)
 							   types, ILOAD_SLICE_NPARAMS, NULL);
 }
 
+/* How the server would read the slice by SQL. */
+static Plan *
+plan_slice(IloadLive *live)
+{
+	char	   *text;
+	Query	   *query = slice_query(live, false, &text);
+	PlannedStmt *plan;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	plan = iload_query_plan(iload_query_rewrite(query), text, iload_slice_params(live->slice));
+	PopActiveSnapshot();
+	return plan->planTree;
+}
+
 static bool plan_has_custom_scan(Plan *plan);
 
 static bool
@@ -119,18 +133,7 @@ plan_has_custom_scan(Plan *plan)
 static bool
 planned_by_extension(IloadLive *live)
 {
-	char	   *text;
-	Query	   *query;
-	bool		found;
-
-	if (!iload_world_has_other_planner())
-		return false;
-	query = slice_query(live, false, &text);
-	PushActiveSnapshot(GetTransactionSnapshot());
-	found = plan_has_custom_scan(iload_query_plan(iload_query_rewrite(query), text,
-												  iload_slice_params(live->slice))->planTree);
-	PopActiveSnapshot();
-	return found;
+	return iload_world_has_other_planner() && plan_has_custom_scan(plan_slice(live));
 }
 
 /* Prepare to read the slice.  The leaves are locked. */
@@ -267,6 +270,13 @@ iload_live_fingerprint(IloadLive *live, Snapshot snapshot, IloadSketch *sketch)
 
 	iload_live_scan(live, snapshot, sum_row, &sum);
 	return sum.fingerprint;
+}
+
+/* How many rows the slice has, as the server's statistics have it. */
+double
+iload_live_expected_rows(IloadLive *live)
+{
+	return plan_slice(live)->plan_rows;
 }
 
 /*

@@ -28,6 +28,7 @@ typedef void (*IloadLiveFunction) (Oid leaf, ItemPointer tid, IloadRowHash hash,
 
 extern IloadLive *iload_live_create(Relation target, IloadSlice *slice,
 									IloadLeaves *leaves, IloadColumns *columns);
+extern double iload_live_expected_rows(IloadLive *live);
 extern bool iload_live_is_empty(IloadLive *live, Snapshot snapshot);
 extern void iload_live_scan(IloadLive *live, Snapshot snapshot,
 							IloadLiveFunction function, void *arg);

@@ -37,6 +37,7 @@
 #include "history.h"
 #include "live.h"
 #include "load.h"
+#include "merge.h"
 #include "partition.h"
 #include "patience.h"
 #include "progress.h"
@@ -61,6 +62,7 @@ typedef struct Load
 	char	   *no_swap;		/* why it may not be swapped, or NULL */
 	IloadFingerprint before;	/* of the slice as it was */
 	IloadStage *stage;
+	IloadMergeKey *merge_key;	/* method merge only */
 	Snapshot	snapshot;
 	IloadRewrite rewrite;
 	const char *step;			/* for messages */
@@ -280,7 +282,8 @@ stage(Load *load)
 static bool
 is_mere_retry(Load *load)
 {
-	if (load->options->audit != NULL || !iload_stage_can_probe(load->stage) ||
+	if (load->merge_key != NULL || load->options->audit != NULL ||
+		!iload_stage_can_probe(load->stage) ||
 		!iload_history_repeats(load->schema, load->slice, load->query))
 		return false;
 	iload_stage_probe(load->stage, load->snapshot);
@@ -352,6 +355,14 @@ try_swap(Load *load)
 	return true;
 }
 
+static void
+prepare_rewrite(Load *load)
+{
+	load->rewrite.slice = load->slice;
+	load->rewrite.leaves = load->leaves;
+	load->rewrite.columns = load->columns;
+}
+
 /* Delete and insert: all rows, or those that differ. */
 static void
 rewrite(Load *load, IloadMethod method)
@@ -360,9 +371,7 @@ rewrite(Load *load, IloadMethod method)
 
 	if (load->stage->spool == NULL)
 		iload_stage_unload(load->stage);
-	rewrite->slice = load->slice;
-	rewrite->leaves = load->leaves;
-	rewrite->columns = load->columns;
+	prepare_rewrite(load);
 	rewrite->ndoomed = load->before.rows;
 	rewrite->fresh = load->stage->spool;
 	rewrite->nfresh = load->stage->fingerprint.rows;
@@ -398,6 +407,19 @@ apply(Load *load)
 	return method;
 }
 
+/* A merge does not count the rows that were there before. */
+static void
+gather_statistics(Load *load)
+{
+	const IloadRewrite *rewrite = &load->rewrite;
+	uint64		changed = rewrite->inserted + rewrite->deleted + rewrite->updated;
+
+	if (changed > 0)
+		iload_statistics_gather(load->leaves,
+								load->merge_key == NULL ? load->before.rows :
+								(uint64) iload_live_expected_rows(load->live), changed);
+}
+
 static void
 record(Load *load, IloadResult *result)
 {
@@ -408,8 +430,10 @@ record(Load *load, IloadResult *result)
 		.method = iload_method_name(result->method),
 		.rows = result->rows,
 		.rows_before = result->rows_before,
+		.before_unknown = result->before_unknown,
 		.inserted = result->inserted,
 		.deleted = result->deleted,
+		.updated = result->updated,
 		.fingerprint = result->fingerprint,
 		.started = result->started,
 		.finished = result->finished
@@ -429,6 +453,28 @@ take_snapshot(Load *load)
 	load->snapshot = RegisterSnapshot(GetTransactionSnapshot());
 }
 
+/*
+ * Put the staged rows into the slice by their key.  The target is written from
+ * create_partitions on.
+ */
+static IloadMethod
+merge(Load *load)
+{
+	iload_merge_find(load->stage, load->live, load->merge_key, load->snapshot, &load->rewrite);
+	if (IsolationUsesXactSnapshot())
+	{
+		load->before = iload_live_fingerprint(load->live, load->snapshot, NULL);
+		check_serialization(load);
+	}
+	iload_wait_point("compared");
+	if (load->rewrite.nfresh > 0)
+		create_partitions(load);
+	load->step = "apply";
+	prepare_rewrite(load);
+	iload_merge_apply(&load->rewrite, load->stage);
+	return ILOAD_METHOD_MERGE;
+}
+
 /* Bring the slice to the query's rows, and return the method by which. */
 static IloadMethod
 stage_and_apply(Load *load)
@@ -446,6 +492,8 @@ stage_and_apply(Load *load)
 	}
 
 	begin_step(load, "compare", ILOAD_PHASE_COMPARING, 0);
+	if (load->merge_key != NULL)
+		return merge(load);
 	load->before = iload_live_fingerprint(load->live, load->snapshot, load->stage->sketch);
 	iload_sketch_finish(load->stage->sketch);
 	check_serialization(load);
@@ -469,6 +517,10 @@ run_load(Load *load, IloadResult *result)
 	begin_step(load, "stage", ILOAD_PHASE_STAGING, 0);
 	load->columns = iload_columns_create(load->target, load->slice->key->name,
 										 load->options->ignore_columns);
+	if (load->options->method == ILOAD_METHOD_MERGE)
+		load->merge_key = iload_merge_key_create(load->target, load->slice, load->query,
+												 load->options->key, load->options->version,
+												 &load->columns);
 	load->live = iload_live_create(load->target, load->slice, load->leaves, load->columns);
 	load->empty = iload_live_is_empty(load->live, load->snapshot);
 	ask_gate(load);
@@ -479,11 +531,11 @@ run_load(Load *load, IloadResult *result)
 	if (result->method != ILOAD_METHOD_NONE)
 	{
 		begin_step(load, "analyze", ILOAD_PHASE_ANALYZING, 0);
-		iload_statistics_gather(load->leaves, load->before.rows,
-								load->rewrite.inserted + load->rewrite.deleted);
+		gather_statistics(load);
 	}
 
 	result->rows_before = load->before.rows;
+	result->before_unknown = load->merge_key != NULL;
 	result->rows = load->stage->fingerprint.rows;
 	result->fingerprint = iload_fingerprint_text(&load->stage->fingerprint);
 	if (result->rows == 0 && result->method == ILOAD_METHOD_NONE)
@@ -494,6 +546,7 @@ run_load(Load *load, IloadResult *result)
 	}
 	result->inserted = load->rewrite.inserted;
 	result->deleted = load->rewrite.deleted;
+	result->updated = load->rewrite.updated;
 	result->finished = GetCurrentTimestamp();
 	record(load, result);
 	iload_wait_point("recorded");
@@ -534,7 +587,8 @@ iload_load(Oid schema, Oid target, const IloadSliceArgs *args, const char *query
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
 
-	load->target = iload_target_open(target, RowExclusiveLock);
+	load->target = options->method == ILOAD_METHOD_MERGE ?
+		iload_target_open_for_merge(target) : iload_target_open(target, RowExclusiveLock);
 	nestlevel = NewGUCNestLevel();
 	iload_slice_set_timezone(options->timezone);
 	load->slice = iload_slice_create(load->target, options->date_column, args);

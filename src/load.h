@@ -27,6 +27,9 @@ typedef struct IloadOptions
 	bool		create_partition;
 	List	   *ignore_columns; /* of String */
 	char	   *run_id;			/* or NULL */
+	List	   *key;			/* of String; method merge only */
+	char	   *version;		/* likewise; or NULL */
+	bool		keep_previous;	/* keep the rows that are replaced */
 } IloadOptions;
 
 typedef struct IloadResult
@@ -35,8 +38,10 @@ typedef struct IloadResult
 	IloadMethod method;
 	uint64		rows;
 	uint64		rows_before;
+	bool		before_unknown; /* the rows before were not counted */
 	uint64		inserted;
 	uint64		deleted;
+	uint64		updated;
 	char	   *fingerprint;	/* NULL where skipped */
 	TimestampTz started;
 	TimestampTz finished;

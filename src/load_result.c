@@ -22,6 +22,7 @@ typedef enum ResultColumn
 	RESULT_ROWS_BEFORE,
 	RESULT_INSERTED,
 	RESULT_DELETED,
+	RESULT_UPDATED,
 	RESULT_CHANGED,
 	RESULT_FINGERPRINT,
 	RESULT_ELAPSED,
@@ -65,8 +66,11 @@ iload_load_result_make(FunctionCallInfo fcinfo, const IloadResult *result)
 	values[RESULT_ROWS_BEFORE] = Int64GetDatum(result->rows_before);
 	values[RESULT_INSERTED] = Int64GetDatum(result->inserted);
 	values[RESULT_DELETED] = Int64GetDatum(result->deleted);
-	values[RESULT_CHANGED] = BoolGetDatum(result->inserted > 0 || result->deleted > 0);
-	nulls[RESULT_ROWS] = nulls[RESULT_ROWS_BEFORE] = nulls[RESULT_FINGERPRINT] = skipped;
+	values[RESULT_UPDATED] = Int64GetDatum(result->updated);
+	values[RESULT_CHANGED] = BoolGetDatum(result->inserted > 0 || result->deleted > 0 ||
+										  result->updated > 0);
+	nulls[RESULT_ROWS] = nulls[RESULT_FINGERPRINT] = skipped;
+	nulls[RESULT_ROWS_BEFORE] = skipped || result->before_unknown;
 	if (!skipped)
 		values[RESULT_FINGERPRINT] = CStringGetTextDatum(result->fingerprint);
 	values[RESULT_ELAPSED] = elapsed(result->started, result->finished);

@@ -10,7 +10,7 @@
 const char *
 iload_method_name(IloadMethod method)
 {
-	static const char *const names[] = {"auto", "swap", "diff", "delete", "none", "skipped", "adopt"};
+	static const char *const names[] = {"auto", "swap", "diff", "delete", "merge", "none", "skipped", "adopt"};
 
 	return names[method];
 }

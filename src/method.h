@@ -11,6 +11,7 @@ typedef enum IloadMethod
 	ILOAD_METHOD_SWAP,
 	ILOAD_METHOD_DIFF,
 	ILOAD_METHOD_DELETE,
+	ILOAD_METHOD_MERGE,			/* jobs and merge_rows only */
 	ILOAD_METHOD_NONE,			/* only as an outcome */
 	ILOAD_METHOD_SKIPPED,		/* likewise: another load was running */
 	ILOAD_METHOD_ADOPT			/* no load: what is there was recorded */

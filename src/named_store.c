@@ -5,16 +5,15 @@
 #include "postgres.h"
 
 #include "executor/spi.h"
-#include "utils/queryenvironment.h"
 
 #include "named_store.h"
 
 /*
- * Let the statements of this SPI level read "store" under a name.  "rows" is what the
- * planner shall expect.
+ * A tuplestore under a name, for a query environment.  "rows" is what the planner
+ * shall expect.
  */
-void
-iload_named_store_register(const char *name, TupleDesc desc, Tuplestorestate *store, uint64 rows)
+EphemeralNamedRelation
+iload_named_store_make(const char *name, TupleDesc desc, Tuplestorestate *store, uint64 rows)
 {
 	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
 
@@ -24,6 +23,14 @@ iload_named_store_register(const char *name, TupleDesc desc, Tuplestorestate *st
 	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
 	enr->md.enrtuples = rows;
 	enr->reldata = store;
-	if (SPI_register_relation(enr) != SPI_OK_REL_REGISTER)
+	return enr;
+}
+
+/* Let the statements of this SPI level read "store" under a name. */
+void
+iload_named_store_register(const char *name, TupleDesc desc, Tuplestorestate *store, uint64 rows)
+{
+	if (SPI_register_relation(iload_named_store_make(name, desc, store, rows)) !=
+		SPI_OK_REL_REGISTER)
 		elog(ERROR, "could not register relation \"%s\"", name);
 }

@@ -9,17 +9,20 @@
 #include "argument.h"
 #include "options.h"
 
-static const char *const method_words[] = {"auto", "swap", "diff", "delete", NULL};
+const char *const iload_load_methods[] = {"auto", "swap", "diff", "delete", NULL};
+const char *const iload_job_methods[] = {"auto", "swap", "diff", "delete", "merge", NULL};
 static const char *const on_empty_words[] = {"error", "replace", "keep", NULL};
 static const char *const if_running_words[] = {"wait", "fail", "skip", "cancel", NULL};
 
 /*
- * Set the options that are words; NULL is the default.  Errors: any other word.
+ * Set the options that are words; NULL is the default.  "methods" is one of the lists
+ * above.  Errors: any other word.
  */
 void
-iload_options_set_words(IloadOptions *options, char *method, char *on_empty, char *if_running)
+iload_options_set_words(IloadOptions *options, const char *const *methods,
+						char *method, char *on_empty, char *if_running)
 {
-	options->method = iload_argument_word("method", method, method_words);
+	options->method = iload_argument_word("method", method, methods);
 	options->on_empty = iload_argument_word("on_empty", on_empty, on_empty_words);
 	options->if_running = iload_argument_word("if_running", if_running, if_running_words);
 }
@@ -30,10 +33,11 @@ iload_options_set_words(IloadOptions *options, char *method, char *on_empty, cha
  * argument "first" on.
  */
 void
-iload_options_read(FunctionCallInfo fcinfo, int first, IloadOptions *options)
+iload_options_read(FunctionCallInfo fcinfo, int first, const char *const *methods,
+				   IloadOptions *options)
 {
 	options->timezone = iload_argument_text(fcinfo, first);
-	iload_options_set_words(options,
+	iload_options_set_words(options, methods,
 							iload_argument_text(fcinfo, first + 1),
 							iload_argument_text(fcinfo, first + 2),
 							iload_argument_text(fcinfo, first + 4));

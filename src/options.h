@@ -9,9 +9,13 @@
 
 #include "load.h"
 
-extern void iload_options_set_words(IloadOptions *options, char *method, char *on_empty,
-									char *if_running);
-extern void iload_options_read(FunctionCallInfo fcinfo, int first, IloadOptions *options);
+extern const char *const iload_load_methods[];
+extern const char *const iload_job_methods[];
+
+extern void iload_options_set_words(IloadOptions *options, const char *const *methods,
+									char *method, char *on_empty, char *if_running);
+extern void iload_options_read(FunctionCallInfo fcinfo, int first, const char *const *methods,
+							   IloadOptions *options);
 extern const char *iload_options_on_empty(const IloadOptions *options);
 extern const char *iload_options_if_running(const IloadOptions *options);
 

@@ -6,6 +6,7 @@
 #define ILOAD_PLACE_SORT_H
 
 #include "executor/tuptable.h"
+#include "storage/itemptr.h"
 #include "utils/tuplesort.h"
 
 #include "row_hash.h"
@@ -16,7 +17,8 @@ typedef enum IloadPlaceColumn
 	ILOAD_PLACE_HI,
 	ILOAD_PLACE_LO,
 	ILOAD_PLACE_LEAF,			/* OID; of rows in a spool, zero */
-	ILOAD_PLACE_ROW,			/* the caller's: an encoded TID, or an ordinal */
+	ILOAD_PLACE_ROW,			/* the caller's: an encoded TID, see
+								 * iload_place_encode, or an ordinal */
 	ILOAD_PLACE_NCOLUMNS
 } IloadPlaceColumn;
 
@@ -35,6 +37,20 @@ extern void iload_place_sort_perform(IloadPlaceSort *places);
 extern void iload_place_sort_next(IloadPlaceSort *places);
 extern int	iload_place_sort_cmp(IloadPlaceSort *a, IloadPlaceSort *b);
 extern void iload_place_sort_end(IloadPlaceSort *places);
+
+/* A TID as a number, in the order of the places. */
+static inline int64
+iload_place_encode(ItemPointer tid)
+{
+	return ((int64) ItemPointerGetBlockNumberNoCheck(tid) << 16) |
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static inline void
+iload_place_decode(int64 place, ItemPointer tid)
+{
+	ItemPointerSet(tid, (BlockNumber) (place >> 16), (OffsetNumber) (place & 0xFFFF));
+}
 
 static inline int64
 iload_place_sort_get(IloadPlaceSort *places, IloadPlaceColumn column)

@@ -43,6 +43,7 @@ static const char *const phase_names[] = {
 	[ILOAD_PHASE_CREATING_PARTITIONS] = "creating partitions",
 	[ILOAD_PHASE_SEARCHING] = "searching for differences",
 	[ILOAD_PHASE_DELETING] = "deleting rows",
+	[ILOAD_PHASE_UPDATING] = "updating rows",
 	[ILOAD_PHASE_INSERTING] = "inserting rows",
 	[ILOAD_PHASE_FIRING_TRIGGERS] = "firing triggers",
 	[ILOAD_PHASE_WAITING_SNAPSHOTS] = "waiting for old snapshots",

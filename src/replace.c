@@ -1,6 +1,6 @@
 /*
  * replace.c
- *		The SQL functions replace_partition and replace_slice.
+ *		The SQL functions replace_partition, replace_slice and merge_rows.
  */
 #include "postgres.h"
 
@@ -13,6 +13,7 @@
 
 PG_FUNCTION_INFO_V1(iload_replace_partition);
 PG_FUNCTION_INFO_V1(iload_replace_slice);
+PG_FUNCTION_INFO_V1(iload_merge_rows);
 
 /* Run a load in a context of its own and return its result. */
 static Datum
@@ -50,7 +51,7 @@ iload_replace_partition(PG_FUNCTION_ARGS)
 	options.date_column = iload_argument_text(fcinfo, 3);
 	args.date = PG_GETARG_DATEADT(1);
 	args.period = iload_argument_period(fcinfo, 4);
-	iload_options_read(fcinfo, 5, &options);
+	iload_options_read(fcinfo, 5, iload_load_methods, &options);
 	options.run_id = iload_argument_text(fcinfo, 12);
 	return load_and_return(fcinfo, PG_GETARG_OID(0), &args, iload_argument_text(fcinfo, 2), &options);
 }
@@ -73,7 +74,38 @@ iload_replace_slice(PG_FUNCTION_ARGS)
 	args.lower = iload_argument_text(fcinfo, 1);
 	args.upper = iload_argument_text(fcinfo, 2);
 	options.date_column = iload_argument_text(fcinfo, 4);
-	iload_options_read(fcinfo, 5, &options);
+	iload_options_read(fcinfo, 5, iload_load_methods, &options);
 	options.run_id = iload_argument_text(fcinfo, 12);
 	return load_and_return(fcinfo, PG_GETARG_OID(0), &args, iload_argument_text(fcinfo, 3), &options);
+}
+
+/*
+ * merge_rows(target regclass, date date, query text, key text[], version text,
+ * date_column text, period interval, timezone text, audit text, if_running text,
+ * create_partition boolean, ignore_columns text[], run_id text)
+ * returns load_result
+ */
+Datum
+iload_merge_rows(PG_FUNCTION_ARGS)
+{
+	IloadOptions options = {0};
+	IloadSliceArgs args = {.by_date = true};
+
+	iload_argument_require(fcinfo, 0, "target");
+	iload_argument_require(fcinfo, 1, "date");
+	iload_argument_require(fcinfo, 2, "query");
+	iload_argument_require(fcinfo, 3, "key");
+	args.date = PG_GETARG_DATEADT(1);
+	options.key = iload_argument_names(fcinfo, 3, "key");
+	options.version = iload_argument_text(fcinfo, 4);
+	options.date_column = iload_argument_text(fcinfo, 5);
+	args.period = iload_argument_period(fcinfo, 6);
+	options.timezone = iload_argument_text(fcinfo, 7);
+	options.audit = iload_argument_text(fcinfo, 8);
+	iload_options_set_words(&options, iload_job_methods, "merge", NULL,
+							iload_argument_text(fcinfo, 9));
+	options.create_partition = PG_ARGISNULL(10) || PG_GETARG_BOOL(10);
+	options.ignore_columns = iload_argument_names(fcinfo, 11, "ignore_columns");
+	options.run_id = iload_argument_text(fcinfo, 12);
+	return load_and_return(fcinfo, PG_GETARG_OID(0), &args, iload_argument_text(fcinfo, 2), &options);
 }

@@ -1,6 +1,6 @@
 /*
  * rewrite.c
- *		Writing to the target by SQL: DELETE and INSERT.
+ *		Writing to the target by SQL: DELETE, UPDATE and INSERT.
  *
  * All writes are statements on the target, run by the executor as the caller,
  * so tuple routing, constraints, triggers, foreign keys, row security, rules
@@ -8,9 +8,9 @@
  * that takes SQL can be loaded.  The rows come from tuplestores that the
  * statements read as named relations.
  *
- * The DELETE and the INSERT share one level of AFTER triggers, which fire at
- * the end, as if they were one statement: so a row that is replaced by one with
- * the same key does not break a foreign key that refers to it.
+ * The statements share one level of AFTER triggers, which fire at the end, as if
+ * they were one: so a row that is replaced by one with the same key does not break a
+ * foreign key that refers to it.
  */
 #include "postgres.h"
 
@@ -39,16 +39,37 @@
 
 /* Names of the relations that the statements read. */
 #define DOOMED_NAME "iload_doomed"
+#define CHANGED_NAME "iload_changed"
 #define FRESH_NAME	"iload_fresh"
+
+/* Columns that say where a row lies, the first ones of rows to delete or update. */
+#define NPLACE		2
 
 /* The columns of a tuplestore of rows to delete: where each one lies. */
 TupleDesc
 iload_rewrite_doomed_desc(void)
 {
-	TupleDesc	desc = CreateTemplateTupleDesc(2);
+	TupleDesc	desc = CreateTemplateTupleDesc(NPLACE);
 
 	TupleDescInitEntry(desc, 1, "relation", OIDOID, -1, 0);
 	TupleDescInitEntry(desc, 2, "tid", TIDOID, -1, 0);
+	return desc;
+}
+
+/* The same of rows to update, and behind it their new values in the loaded columns. */
+TupleDesc
+iload_rewrite_changed_desc(const IloadColumns *columns)
+{
+	TupleDesc	place = iload_rewrite_doomed_desc();
+	TupleDesc	desc = CreateTemplateTupleDesc(NPLACE + columns->desc->natts);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (i < NPLACE)
+			TupleDescCopyEntry(desc, i + 1, place, i + 1);
+		else
+			TupleDescCopyEntry(desc, i + 1, columns->desc, i + 1 - NPLACE);
+	}
 	return desc;
 }
 
@@ -83,6 +104,14 @@ run_statement(IloadSlice *slice, const char *text, int expected)
 	return result == expected ? SPI_processed : 0;
 }
 
+/* SQL text that picks the rows of the target "t" at the places in "alias". */
+static char *
+place_predicate(const char *alias)
+{
+	return psprintf("t.ctid OPERATOR(pg_catalog.=) %s.tid"
+					" AND t.tableoid OPERATOR(pg_catalog.=) %s.relation", alias, alias);
+}
+
 /*
  * SQL text that picks the rows to delete of the target "t": all of the slice,
  * or those at the places in "d", where "slice" is about the slice.
@@ -92,8 +121,7 @@ doomed_predicate(const IloadRewrite *rewrite, const char *slice)
 {
 	if (rewrite->doomed == NULL)
 		return pstrdup(slice);
-	return psprintf("t.ctid OPERATOR(pg_catalog.=) d.tid"
-					" AND t.tableoid OPERATOR(pg_catalog.=) d.relation AND %s", slice);
+	return psprintf("%s AND %s", place_predicate("d"), slice);
 }
 
 /*
@@ -255,16 +283,14 @@ literal_predicate(IloadSlice *slice)
 }
 
 /*
- * Delete rows named by their place.  A statement without parameters has one plan,
- * which is made here, with settings of our own, and found again when it is run,
- * without them: so they do not reach what triggers plan meanwhile.
+ * Run a statement on rows named by their place, as run_statement does.  One without
+ * parameters has one plan, which is made here, with settings of our own, and found
+ * again when it is run, without them: so they do not reach what triggers plan
+ * meanwhile.
  */
 static uint64
-delete_by_place(IloadRewrite *rewrite)
+run_by_place(const char *text, int expected)
 {
-	char	   *text = psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t USING " DOOMED_NAME " AS d WHERE %s",
-								iload_slice_table(rewrite->slice),
-								doomed_predicate(rewrite, literal_predicate(rewrite->slice)));
 	SPIPlanPtr	plan = SPI_prepare(text, 0, NULL);
 	CachedPlan *cached;
 	int			nestlevel;
@@ -282,7 +308,7 @@ delete_by_place(IloadRewrite *rewrite)
 		elog(ERROR, "SPI_execute_snapshot failed: %s", SPI_result_code_string(result));
 	if (cached != NULL)
 		ReleaseCachedPlan(cached, NULL);
-	return result == SPI_OK_DELETE ? SPI_processed : 0;
+	return result == expected ? SPI_processed : 0;
 }
 
 /*
@@ -298,7 +324,11 @@ delete_doomed(IloadRewrite *rewrite)
 	if (rewrite->doomed != NULL &&
 		check_enable_rls(slice->target, InvalidOid, true) != RLS_ENABLED)
 	{
-		rewrite->deleted = delete_by_place(rewrite);
+		rewrite->deleted =
+			run_by_place(psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t USING " DOOMED_NAME " AS d WHERE %s",
+								  iload_slice_table(slice),
+								  doomed_predicate(rewrite, literal_predicate(slice))),
+						 SPI_OK_DELETE);
 		return;
 	}
 	rewrite->deleted =
@@ -307,6 +337,50 @@ delete_doomed(IloadRewrite *rewrite)
 							   rewrite->doomed != NULL ? " USING " DOOMED_NAME " AS d" : "",
 							   doomed_predicate(rewrite, iload_slice_predicate(slice, "t"))),
 					  SPI_OK_DELETE);
+}
+
+/*
+ * SQL text of the UPDATE, but for what it says about the slice.  The columns of the
+ * tuplestore go by names of ours, since the target's may be any.
+ */
+static char *
+update_text(const IloadRewrite *rewrite)
+{
+	TupleDesc	desc = rewrite->columns->desc;
+	StringInfoData set,
+				names;
+
+	initStringInfo(&set);
+	initStringInfo(&names);
+	for (int i = 1; i <= desc->natts; i++)
+	{
+		appendStringInfo(&names, ", c%d", i);
+		if (bms_is_member(i, rewrite->set))
+			appendStringInfo(&set, "%s%s = u.c%d", set.len > 0 ? ", " : "",
+							 quote_identifier(NameStr(TupleDescAttr(desc, i - 1)->attname)), i);
+	}
+	return psprintf(ILOAD_QUERY_MARK "UPDATE %s AS t SET %s FROM " CHANGED_NAME
+					" AS u (relation, tid%s) WHERE %s",
+					iload_slice_table(rewrite->slice), set.data, names.data,
+					rewrite->changed_key != NULL ? rewrite->changed_key : place_predicate("u"));
+}
+
+/* Update the rows to update; by their place under the conditions of delete_doomed. */
+static void
+update_changed(IloadRewrite *rewrite)
+{
+	IloadSlice *slice = rewrite->slice;
+
+	if (rewrite->changed_key == NULL &&
+		check_enable_rls(slice->target, InvalidOid, true) != RLS_ENABLED)
+		rewrite->updated = run_by_place(psprintf("%s AND %s", update_text(rewrite),
+												 literal_predicate(slice)),
+										SPI_OK_UPDATE);
+	else
+		rewrite->updated = run_statement(slice,
+										 psprintf("%s AND %s", update_text(rewrite),
+												  iload_slice_predicate(slice, "t")),
+										 SPI_OK_UPDATE);
 }
 
 /*
@@ -325,23 +399,24 @@ insert_fresh(IloadRewrite *rewrite)
 									  SPI_OK_INSERT);
 }
 
-/* Has a table a trigger that can keep a row from being deleted? */
+/* Has a table a trigger that can keep a row from being deleted, or updated? */
 static bool
-has_delete_trigger(Oid relid)
+has_keeping_trigger(Oid relid, bool update)
 {
 	Relation	rel = table_open(relid, NoLock);
-	bool		result = rel->trigdesc != NULL && rel->trigdesc->trig_delete_before_row;
+	bool		result = rel->trigdesc != NULL &&
+	(update ? rel->trigdesc->trig_update_before_row : rel->trigdesc->trig_delete_before_row);
 
 	table_close(rel, NoLock);
 	return result;
 }
 
 /*
- * The part of a table that kept rows from being deleted, as far as it may:
- * a policy, a rule or a trigger; or NULL.
+ * The part of a table that kept rows from being deleted, or updated, as far as it
+ * may: a policy, a rule or a trigger; or NULL.
  */
 static const char *
-keeper_of_rows(IloadRewrite *rewrite)
+keeper_of_rows(IloadRewrite *rewrite, bool update)
 {
 	Relation	target = table_open(rewrite->slice->target, NoLock);
 	bool		has_rules = target->rd_rules != NULL;
@@ -354,7 +429,7 @@ keeper_of_rows(IloadRewrite *rewrite)
 		return "rule";
 	foreach(lc, rewrite->leaves->leaves)
 	{
-		if (has_delete_trigger(((IloadLeaf *) lfirst(lc))->relid))
+		if (has_keeping_trigger(((IloadLeaf *) lfirst(lc))->relid, update))
 			return "trigger";
 	}
 	/* of a table that is not partitioned, the children by inheritance too */
@@ -362,7 +437,7 @@ keeper_of_rows(IloadRewrite *rewrite)
 	{
 		foreach(lc, find_all_inheritors(rewrite->slice->target, AccessShareLock, NULL))
 		{
-			if (has_delete_trigger(lfirst_oid(lc)))
+			if (has_keeping_trigger(lfirst_oid(lc), update))
 				return "trigger";
 		}
 	}
@@ -370,29 +445,30 @@ keeper_of_rows(IloadRewrite *rewrite)
 }
 
 /*
- * All rows that were to be deleted must have been, or the slice would hold old
- * rows beside the new ones.
+ * All rows that were to be deleted, or updated, must have been, or the slice would
+ * hold old rows beside the new ones.
  *
  * In a leaf that other slices share, writers that do not come through us can
- * change a row between the comparison and the DELETE, which then misses it.
+ * change a row between the comparison and our statement, which then misses it.
  * That is a serialization failure, as it would be for an UPDATE of theirs that
  * came first.
  */
 static void
-check_deleted(IloadRewrite *rewrite)
+check_done(IloadRewrite *rewrite, bool update, uint64 wanted, uint64 done)
 {
 	const char *keeper;
 
-	if (rewrite->deleted >= rewrite->ndoomed)
+	if (done >= wanted)
 		return;
-	keeper = keeper_of_rows(rewrite);
+	keeper = keeper_of_rows(rewrite, update);
 	if (keeper != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
-				 errmsg("rows of slice %s of table \"%s\" could not be deleted",
-						iload_slice_text(rewrite->slice), rewrite->slice->table_name),
-				 errdetail("Of " UINT64_FORMAT " rows to delete, " UINT64_FORMAT " were. A %s of the table keeps the others.",
-						   rewrite->ndoomed, rewrite->deleted, keeper)));
+				 errmsg("rows of slice %s of table \"%s\" could not be %s",
+						iload_slice_text(rewrite->slice), rewrite->slice->table_name,
+						update ? "updated" : "deleted"),
+				 errdetail("Of " UINT64_FORMAT " rows to %s, " UINT64_FORMAT " were. A %s of the table keeps the others.",
+						   wanted, update ? "update" : "delete", done, keeper)));
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("could not serialize access due to concurrent update"),
@@ -402,7 +478,7 @@ check_deleted(IloadRewrite *rewrite)
 }
 
 /*
- * Delete and insert, as the caller.  The first statement that writes comes
+ * Delete, update and insert, as the caller.  The first statement that writes comes
  * after everything that can be checked beforehand; the server's own checks of
  * constraints and triggers come with the statements.
  */
@@ -413,6 +489,9 @@ iload_rewrite_apply(IloadRewrite *rewrite)
 	if (rewrite->doomed != NULL)
 		iload_named_store_register(DOOMED_NAME, iload_rewrite_doomed_desc(), rewrite->doomed,
 								   rewrite->ndoomed);
+	if (rewrite->changed != NULL)
+		iload_named_store_register(CHANGED_NAME, iload_rewrite_changed_desc(rewrite->columns),
+								   rewrite->changed, rewrite->nchanged);
 	iload_named_store_register(FRESH_NAME, rewrite->columns->desc, rewrite->fresh, rewrite->nfresh);
 	if (rewrite->ndoomed > 0 && rewrite->nfresh > 0)
 		check_cascades(rewrite);
@@ -421,8 +500,14 @@ iload_rewrite_apply(IloadRewrite *rewrite)
 	iload_progress_phase(rewrite->slice->target, ILOAD_PHASE_DELETING, rewrite->ndoomed);
 	if (rewrite->ndoomed > 0)
 		delete_doomed(rewrite);
-	check_deleted(rewrite);
+	check_done(rewrite, false, rewrite->ndoomed, rewrite->deleted);
 	iload_wait_point("deleted");
+	if (rewrite->nchanged > 0)
+	{
+		iload_progress_phase(rewrite->slice->target, ILOAD_PHASE_UPDATING, rewrite->nchanged);
+		update_changed(rewrite);
+		check_done(rewrite, true, rewrite->nchanged, rewrite->updated);
+	}
 	iload_progress_phase(rewrite->slice->target, ILOAD_PHASE_INSERTING, rewrite->nfresh);
 	if (rewrite->nfresh > 0)
 		insert_fresh(rewrite);

@@ -293,6 +293,44 @@ literal_columns(SelectStmt *select)
 	return literals;
 }
 
+/* Analyze the query, and check the names of its columns, which become "output". */
+static Query *
+analyze_query(Relation target, const IloadSlice *slice, const IloadColumns *columns,
+			  SelectStmt *select, const char *text, List **output)
+{
+	Oid			types[ILOAD_SLICE_NPARAMS];
+	Query	   *query;
+
+	iload_slice_param_types(slice, types);
+	query = iload_query_analyze(select, text, "query", types, 2, NULL);
+	*output = output_columns(query);
+	if (select->valuesLists != NIL)
+		name_values_columns(*output, columns);
+	check_names(target, slice, *output);
+	return query;
+}
+
+/*
+ * The names of the columns that the query gives, a list of String nodes.  "columns"
+ * are those that can be loaded.  Allocates in the current context.
+ *
+ * Errors: a query of another shape.
+ */
+List *
+iload_shape_names(Relation target, const IloadSlice *slice, const IloadColumns *columns,
+				  const char *text)
+{
+	List	   *names = NIL;
+	List	   *output;
+	ListCell   *lc;
+
+	(void) analyze_query(target, slice, columns, iload_query_parse(text, "query"), text,
+						 &output);
+	foreach(lc, output)
+		names = lappend(names, makeString(lfirst_node(TargetEntry, lc)->resname));
+	return names;
+}
+
 /*
  * Parse and analyze the query and bring it into the shape of the target.  Allocates
  * in the current context.
@@ -304,15 +342,8 @@ iload_shape_query(Relation target, const IloadSlice *slice, const IloadColumns *
 {
 	SelectStmt *select = iload_query_parse(text, "query");
 	Bitmapset  *literals = literal_columns(select);
-	Oid			types[ILOAD_SLICE_NPARAMS];
-	Query	   *query;
 	List	   *output;
+	Query	   *query = analyze_query(target, slice, columns, select, text, &output);
 
-	iload_slice_param_types(slice, types);
-	query = iload_query_analyze(select, text, "query", types, 2, NULL);
-	output = output_columns(query);
-	if (select->valuesLists != NIL)
-		name_values_columns(output, columns);
-	check_names(target, slice, output);
 	return wrap_query(target, slice, columns, query, output, literals);
 }

@@ -11,6 +11,8 @@
 #include "columns.h"
 #include "slice.h"
 
+extern List *iload_shape_names(Relation target, const IloadSlice *slice,
+							   const IloadColumns *columns, const char *text);
 extern Query *iload_shape_query(Relation target, const IloadSlice *slice,
 								const IloadColumns *columns, const char *text);
 

@@ -26,6 +26,7 @@
 
 #include "errcodes.h"
 #include "lint.h"
+#include "named_store.h"
 #include "progress.h"
 #include "query.h"
 #include "shape.h"
@@ -408,15 +409,9 @@ QueryEnvironment *
 iload_stage_environment(IloadStage *stage)
 {
 	QueryEnvironment *env = create_queryEnv();
-	EphemeralNamedRelation enr = palloc0(sizeof(EphemeralNamedRelationData));
 
-	enr->md.name = ILOAD_STAGE_NAME;
-	enr->md.reliddesc = InvalidOid;
-	enr->md.tupdesc = stage->columns->desc;
-	enr->md.enrtype = ENR_NAMED_TUPLESTORE;
-	enr->md.enrtuples = stage->fingerprint.rows;
-	enr->reldata = stage->spool;
-	register_ENR(env, enr);
+	register_ENR(env, iload_named_store_make(ILOAD_STAGE_NAME, stage->columns->desc,
+											 stage->spool, stage->fingerprint.rows));
 	return env;
 }
 

@@ -42,50 +42,54 @@ check_kind(Oid relid)
  * To read needs SELECT; to load, all that the SQL needs which a load replaces,
  * whatever the method.
  */
+#define READ_RIGHTS		ACL_SELECT
+#define LOAD_RIGHTS		(ACL_SELECT | ACL_INSERT | ACL_DELETE)
+#define MERGE_RIGHTS	(ACL_SELECT | ACL_INSERT | ACL_UPDATE)
+
 static void
-check_privileges(Oid relid, LOCKMODE lockmode)
+check_privileges(Oid relid, AclMode needed)
 {
 	static const struct
 	{
 		AclMode		mode;
 		const char *name;
-	}			modes[] = {{ACL_SELECT, "SELECT"}, {ACL_INSERT, "INSERT"}, {ACL_DELETE, "DELETE"}};
-	int			nneeded = lockmode == AccessShareLock ? 1 : lengthof(modes);
+	}			modes[] = {
+		{ACL_SELECT, "SELECT"}, {ACL_INSERT, "INSERT"}, {ACL_UPDATE, "UPDATE"},
+		{ACL_DELETE, "DELETE"}
+	};
 	StringInfoData missing;
 
 	initStringInfo(&missing);
-	for (int i = 0; i < nneeded; i++)
+	for (int i = 0; i < (int) lengthof(modes); i++)
 	{
-		if (pg_class_aclcheck(relid, GetUserId(), modes[i].mode) != ACLCHECK_OK)
+		if ((modes[i].mode & needed) != 0 &&
+			pg_class_aclcheck(relid, GetUserId(), modes[i].mode) != ACLCHECK_OK)
 			appendStringInfo(&missing, "%s%s", missing.len > 0 ? ", " : "", modes[i].name);
 	}
 	if (missing.len > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for table %s", get_rel_name(relid)),
-				 nneeded == 1 ?
+				 needed == READ_RIGHTS ?
 				 errdetail("Role \"%s\" lacks %s.",
 						   GetUserNameFromId(GetUserId(), false), missing.data) :
-				 errdetail("A load needs SELECT, INSERT and DELETE on its target; role \"%s\" lacks %s.",
+				 errdetail("A %s needs SELECT, INSERT and %s on its target; role \"%s\" lacks %s.",
+						   needed == MERGE_RIGHTS ? "merge" : "load",
+						   needed == MERGE_RIGHTS ? "UPDATE" : "DELETE",
 						   GetUserNameFromId(GetUserId(), false), missing.data)));
 }
 
-/*
- * Open the target, which the caller must have the right to load, with the lock
- * that INSERT and DELETE take (ROW EXCLUSIVE), or to read, with that of SELECT
- * (ACCESS SHARE).  What was checked before the wait for the lock is checked again
- * after it.
- */
-Relation
-iload_target_open(Oid relid, LOCKMODE lockmode)
+/* What was checked before the wait for the lock is checked again after it. */
+static Relation
+open_target(Oid relid, LOCKMODE lockmode, AclMode needed)
 {
 	Relation	target;
 
 	check_kind(relid);
-	check_privileges(relid, lockmode);
+	check_privileges(relid, needed);
 	LockRelationOid(relid, lockmode);
 	check_kind(relid);
-	check_privileges(relid, lockmode);
+	check_privileges(relid, needed);
 	target = table_open(relid, NoLock);
 	if (RELATION_IS_OTHER_TEMP(target))
 		ereport(ERROR,
@@ -93,4 +97,22 @@ iload_target_open(Oid relid, LOCKMODE lockmode)
 				 errmsg("temporary table \"%s\" of another session cannot be the target of a load",
 						RelationGetRelationName(target))));
 	return target;
+}
+
+/*
+ * Open the target, which the caller must have the right to load, with the lock
+ * that INSERT and DELETE take (ROW EXCLUSIVE), or to read, with that of SELECT
+ * (ACCESS SHARE).
+ */
+Relation
+iload_target_open(Oid relid, LOCKMODE lockmode)
+{
+	return open_target(relid, lockmode, lockmode == AccessShareLock ? READ_RIGHTS : LOAD_RIGHTS);
+}
+
+/* The same, with ROW EXCLUSIVE, for a merge, which updates instead of deleting. */
+Relation
+iload_target_open_for_merge(Oid relid)
+{
+	return open_target(relid, RowExclusiveLock, MERGE_RIGHTS);
 }

@@ -9,5 +9,6 @@
 #include "utils/relcache.h"
 
 extern Relation iload_target_open(Oid relid, LOCKMODE lockmode);
+extern Relation iload_target_open_for_merge(Oid relid);
 
 #endif
