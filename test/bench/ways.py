@@ -103,6 +103,10 @@ DELETE FROM {table} AS dbt_internal_dest WHERE (d, id) IN (
     'swap': ours('swap'),
     'diff': ours('diff'),
     'delete': ours('delete'),
+    'merge': """
+SELECT method FROM merge_rows('{table}', '{day}', 'SELECT * FROM {source} WHERE d = $1',
+    ARRAY['d', 'id']);
+""",
     # checks of jobs, and as many runs of each by hand, undone
     'check_delete_insert': CHECK,
     'runs_delete_insert': undone('delete_insert', 4),
@@ -120,7 +124,7 @@ DELETE FROM {table} AS dbt_internal_dest WHERE (d, id) IN (
     'sum_of_text_hashes': on_one_core(
         "SELECT count(*), sum(hashtextextended(f::text, 0)) FROM {table} f WHERE d = '{day}';"),
 }
-OURS = {'auto', 'retry', 'swap', 'diff', 'delete'}
+OURS = {'auto', 'retry', 'swap', 'diff', 'delete', 'merge'}
 # what has happened before a way is measured: the load that is tried again, the job
 BEFORE = {
     'retry': ours('auto'),
@@ -152,15 +156,15 @@ STATES = {
 CASES = {
     'day': [
         ('unchanged', 'idle partition_fingerprint fingerprint'
-            ' sum_of_record_hashes sum_of_text_hashes reindex auto retry'),
+            ' sum_of_record_hashes sum_of_text_hashes reindex auto retry merge'),
         ('unchanged touched', 'retry'),
         ('missing', 'create_attach_first auto swap'),
         ('empty', 'delete_insert auto swap diff delete'),
-        ('1%', 'delete_insert auto swap diff'),
-        ('1% touched', 'delete_insert diff'),
+        ('1%', 'delete_insert auto swap diff on_conflict merge'),
+        ('1% touched', 'delete_insert diff on_conflict merge'),
         ('20%', 'auto swap diff delete'),
         ('100%', 'delete_insert truncate_insert create_attach dbt_using dbt_in on_conflict'
-            ' auto swap diff delete'),
+            ' auto swap diff delete merge'),
     ],
     'wide': [
         ('unchanged', 'auto'),

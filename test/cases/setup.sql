@@ -19,6 +19,12 @@ FROM iload.replace_partition(tbl, day, query, on_empty => 'replace',
 		AND a.attname OPERATOR(pg_catalog.=) 'd')) r
 $$;
 
+CREATE FUNCTION merge_partition(tbl regclass, day date, query text, keys text[], version text) RETURNS bigint
+LANGUAGE sql AS
+$$
+SELECT r.rows FROM iload.merge_rows(tbl, day, query, keys, version) r
+$$;
+
 CREATE FUNCTION register_job(job text, tbl regclass, query text) RETURNS void
 LANGUAGE sql AS
 $$
