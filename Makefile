@@ -42,6 +42,7 @@ REGRESS = \
 	slice_fingerprint \
 	history \
 	jobs \
+	alter_job \
 	merge \
 	merge_job \
 	assert \

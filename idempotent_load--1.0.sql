@@ -300,7 +300,7 @@ COMMENT ON COLUMN jobs.version IS
 COMMENT ON COLUMN jobs.keep_previous IS
 'whether the rows that a load replaces are kept, so that it can be undone';
 COMMENT ON COLUMN jobs.created_by IS
-'role that created the job; its members may drop it';
+'role that created the job; its members may alter and drop it';
 COMMENT ON COLUMN jobs.created_at IS
 'when the job was created, by the server''s clock';
 
@@ -332,6 +332,31 @@ LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION create_job(text, pg_catalog.regclass, text, text, text, interval, text, text, text, text, text, boolean, text[], text[], text, boolean) IS
 'give a name to a load (target and query), or to a command';
+
+CREATE FUNCTION alter_job(
+	name text,
+	target pg_catalog.regclass DEFAULT NULL,
+	query text DEFAULT NULL,
+	command text DEFAULT NULL,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT NULL,
+	timezone text DEFAULT NULL,
+	method text DEFAULT NULL,
+	on_empty text DEFAULT NULL,
+	audit text DEFAULT NULL,
+	if_running text DEFAULT NULL,
+	create_partition boolean DEFAULT NULL,
+	ignore_columns text[] DEFAULT NULL,
+	key text[] DEFAULT NULL,
+	version text DEFAULT NULL,
+	keep_previous boolean DEFAULT NULL,
+	reset text[] DEFAULT NULL
+) RETURNS void
+AS 'MODULE_PATHNAME', 'iload_alter_job'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION alter_job(text, pg_catalog.regclass, text, text, text, interval, text, text, text, text, text, boolean, text[], text[], text, boolean, text[]) IS
+'change what is given of a job; what is named in reset is again as by default';
 
 CREATE FUNCTION drop_job(
 	name text,

@@ -432,9 +432,14 @@ check_no_options(const IloadJob *job)
 				 errhint("It says how a slice is loaded by target and query.")));
 }
 
-/* Check a job in the environment in which it will run, and pin that. */
-static void
-check_and_pin(IloadJob *job)
+/*
+ * Check a job in the environment in which it will run, that of the session but for
+ * the option timezone, and pin that.
+ *
+ * Errors: whatever can be known to be wrong without a run.
+ */
+void
+iload_job_check_and_pin(IloadJob *job)
 {
 	int			nestlevel = NewGUCNestLevel();
 
@@ -490,16 +495,16 @@ iload_create_job(PG_FUNCTION_ARGS)
 		job.kind = ILOAD_JOB_COMMAND;
 		job.text = iload_argument_text(fcinfo, 3);
 	}
-	check_and_pin(&job);
+	iload_job_check_and_pin(&job);
 	insert_row(get_func_namespace(fcinfo->flinfo->fn_oid), &job);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	PG_RETURN_VOID();
 }
 
-/* A job is dropped by who owns it, as any object. */
+/* A job is altered and dropped by who owns it, as any object. */
 static void
-check_may_drop(Oid schema, const char *name, const char *created_by)
+check_owner(Oid schema, const char *name, const char *created_by)
 {
 	Oid			creator = get_role_oid(created_by, true);
 
@@ -510,7 +515,62 @@ check_may_drop(Oid schema, const char *name, const char *created_by)
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("permission denied for job \"%s\"", name),
 			 errdetail("It was created by role \"%s\".", created_by),
-			 errhint("Members of that role and of the extension's owner, and superusers, may drop it.")));
+			 errhint("Members of that role and of the extension's owner, and superusers, may alter and drop it.")));
+}
+
+/*
+ * Lock the row of a registered job, which the caller must own, so that it stays the
+ * same job to the end of the transaction; false if there is none.
+ */
+static bool
+lock_row(Oid schema, const char *name)
+{
+	IloadOwnValues values = {0};
+	bool		found;
+
+	SPI_connect();
+	iload_own_values_add_text(&values, name);
+	iload_own_table_execute(schema, JOB_TABLE,
+							psprintf("SELECT created_by FROM %s"
+									 " WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE",
+									 iload_own_table_name(schema, JOB_TABLE)),
+							&values, false, SPI_OK_SELECT);
+	found = SPI_processed == 1;
+	if (found)
+		check_owner(schema, name,
+					SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
+	SPI_finish();
+	return found;
+}
+
+/*
+ * The registered job of a name, to be altered by its owner.  Errors: there is none,
+ * the caller does not own it.
+ */
+IloadJob *
+iload_job_lock(Oid schema, const char *name)
+{
+	if (!lock_row(schema, name))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("job \"%s\" does not exist", name)));
+	return find_registered(schema, name);
+}
+
+/* Change the row of a job, which has been locked. */
+void
+iload_job_update(Oid schema, const IloadJob *job)
+{
+	IloadOwnValues values = {0};
+
+	SPI_connect();
+	fill_values(&values, job);
+	iload_own_table_execute(schema, JOB_TABLE,
+							psprintf("UPDATE %s SET (" JOB_COLUMNS ") = (" JOB_PARAMETERS ")"
+									 " WHERE name OPERATOR(pg_catalog.=) $1",
+									 iload_own_table_name(schema, JOB_TABLE)),
+							&values, false, SPI_OK_UPDATE);
+	SPI_finish();
 }
 
 /* Drop a registered job; false if there is none. */
@@ -518,28 +578,17 @@ static bool
 delete_row(Oid schema, const char *name)
 {
 	IloadOwnValues values = {0};
-	char	   *table = iload_own_table_name(schema, JOB_TABLE);
-	bool		found;
 
+	if (!lock_row(schema, name))
+		return false;
 	SPI_connect();
 	iload_own_values_add_text(&values, name);
-	/* the lock keeps it the same job until it is deleted */
 	iload_own_table_execute(schema, JOB_TABLE,
-							psprintf("SELECT created_by FROM %s"
-									 " WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE", table),
-							&values, false, SPI_OK_SELECT);
-	found = SPI_processed == 1;
-	if (found)
-	{
-		check_may_drop(schema, name,
-					   SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1));
-		iload_own_table_execute(schema, JOB_TABLE,
-								psprintf("DELETE FROM %s WHERE name OPERATOR(pg_catalog.=) $1",
-										 table),
-								&values, false, SPI_OK_DELETE);
-	}
+							psprintf("DELETE FROM %s WHERE name OPERATOR(pg_catalog.=) $1",
+									 iload_own_table_name(schema, JOB_TABLE)),
+							&values, false, SPI_OK_DELETE);
 	SPI_finish();
-	return found;
+	return true;
 }
 
 /* drop_job(name text, if_exists boolean) returns void */

@@ -32,5 +32,8 @@ typedef struct IloadJob
 } IloadJob;
 
 extern IloadJob *iload_job_find(Oid schema, const char *name);
+extern IloadJob *iload_job_lock(Oid schema, const char *name);
+extern void iload_job_check_and_pin(IloadJob *job);
+extern void iload_job_update(Oid schema, const IloadJob *job);
 
 #endif
