@@ -70,8 +70,8 @@ SELECT sat, wed FROM load_calendar('fact', '2024-01-10', '2024-01-17', thin => 0
 -- A day is compared with the same weekday up to eight weeks away, itself apart.
 -- 26 February: 100 and 10, so 55.  4 March: only the 10 of 26 February.
 CREATE TABLE weekly (d date, n int);
-INSERT INTO load_history (target, target_name, lower_bound, logical_date, period, timezone, query_hash, method, rows, rows_before, inserted, deleted, fingerprint, loaded_by, started_at, finished_at)
-SELECT 'weekly'::regclass, 'iload_coverage.weekly', d::text, d, '1 day', 'UTC', '', 'diff', n, 0, n, 0, '', 'postgres', now(), now()
+INSERT INTO load_history (target, target_name, lower_bound, logical_date, period, timezone, query_hash, method, rows, rows_before, inserted, deleted, updated, fingerprint, loaded_by, started_at, finished_at)
+SELECT 'weekly'::regclass, 'iload_coverage.weekly', d::text, d, '1 day', 'UTC', '', 'diff', n, 0, n, 0, 0, '', 'postgres', now(), now()
 FROM (VALUES (date '2024-01-01', 100), ('2024-02-26', 10), ('2024-03-04', 10), ('2024-03-05', 1)) v (d, n);
 SELECT date, state, rows FROM load_states('weekly', '2024-01-01', '2024-03-05') WHERE state <> 'never loaded';
 -- where all others are far away there is nothing to compare with

@@ -252,9 +252,9 @@ report_task(Leader *leader, IloadTask *task)
 			if (task->is_load)
 				ereport(NOTICE,
 						(errmsg("%s: " UINT64_FORMAT " rows, %s, inserted " UINT64_FORMAT
-								", deleted " UINT64_FORMAT " (%s)",
+								", deleted " UINT64_FORMAT ", updated " UINT64_FORMAT " (%s)",
 								date, task->rows, iload_method_name(task->method),
-								task->inserted, task->deleted, progress)));
+								task->inserted, task->deleted, task->updated, progress)));
 			else
 				ereport(NOTICE,
 						(errmsg("%s: done (%s)", date, progress)));
@@ -392,6 +392,11 @@ run_dry(Leader *leader)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("job \"%s\" has no query, so it cannot be run dry", leader->job->name),
 				 errdetail("Of a command it is not known beforehand what it will write.")));
+	if (leader->job->options.method == ILOAD_METHOD_MERGE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("job \"%s\" merges, so it cannot be run dry", leader->job->name),
+				 errdetail("A preview compares the slice with the query's rows alone.")));
 	for (int i = 0; i < leader->backfill->ntasks; i++)
 	{
 		iload_backfill_preview(leader->job, &leader->backfill->tasks[i]);

@@ -90,6 +90,7 @@ run_task(void *arg)
 	task->rows = result->rows;
 	task->inserted = result->inserted;
 	task->deleted = result->deleted;
+	task->updated = result->updated;
 }
 
 /* Tell who listens that the slice has changed. */
@@ -98,7 +99,7 @@ notify(const IloadBackfill *backfill, const IloadJob *job, const IloadTask *task
 {
 	StringInfoData payload;
 
-	if (task->is_load && task->inserted == 0 && task->deleted == 0)
+	if (task->is_load && task->inserted + task->deleted + task->updated == 0)
 		return;
 	initStringInfo(&payload);
 	appendStringInfo(&payload, "{\"event\":\"slice\",\"backfill\":" INT64_FORMAT ",\"job\":",
@@ -107,8 +108,9 @@ notify(const IloadBackfill *backfill, const IloadJob *job, const IloadTask *task
 	appendStringInfo(&payload, ",\"date\":\"%s\"", iload_task_date(task));
 	if (task->is_load)
 		appendStringInfo(&payload, ",\"method\":\"%s\",\"rows\":" UINT64_FORMAT ",\"inserted\":"
-						 UINT64_FORMAT ",\"deleted\":" UINT64_FORMAT,
-						 iload_method_name(task->method), task->rows, task->inserted, task->deleted);
+						 UINT64_FORMAT ",\"deleted\":" UINT64_FORMAT ",\"updated\":" UINT64_FORMAT,
+						 iload_method_name(task->method), task->rows, task->inserted, task->deleted,
+						 task->updated);
 	appendStringInfoChar(&payload, '}');
 	Async_Notify("idempotent_load", payload.data);
 }

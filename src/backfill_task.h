@@ -35,6 +35,7 @@ typedef struct IloadTask
 	uint64		rows;
 	uint64		inserted;
 	uint64		deleted;
+	uint64		updated;
 	int			sqlstate;		/* FAILED */
 	char		message[256];
 } IloadTask;
