@@ -43,6 +43,7 @@ REGRESS = \
 	history \
 	jobs \
 	alter_job \
+	undo \
 	merge \
 	merge_job \
 	assert \

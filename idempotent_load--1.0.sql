@@ -184,12 +184,13 @@ CREATE FUNCTION replace_partition(
 	if_running text DEFAULT 'wait',
 	create_partition boolean DEFAULT true,
 	ignore_columns text[] DEFAULT NULL,
-	run_id text DEFAULT NULL
+	run_id text DEFAULT NULL,
+	keep_previous boolean DEFAULT false
 ) RETURNS load_result
 AS 'MODULE_PATHNAME', 'iload_replace_partition'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION replace_partition(pg_catalog.regclass, date, text, text, interval, text, text, text, text, text, boolean, text[], text) IS
+COMMENT ON FUNCTION replace_partition(pg_catalog.regclass, date, text, text, interval, text, text, text, text, text, boolean, text[], text, boolean) IS
 'make a day (or other period) of a table equal to the result of a query';
 
 CREATE FUNCTION replace_slice(
@@ -205,12 +206,13 @@ CREATE FUNCTION replace_slice(
 	if_running text DEFAULT 'wait',
 	create_partition boolean DEFAULT true,
 	ignore_columns text[] DEFAULT NULL,
-	run_id text DEFAULT NULL
+	run_id text DEFAULT NULL,
+	keep_previous boolean DEFAULT false
 ) RETURNS load_result
 AS 'MODULE_PATHNAME', 'iload_replace_slice'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION replace_slice(pg_catalog.regclass, text, text, text, text, text, text, text, text, text, boolean, text[], text) IS
+COMMENT ON FUNCTION replace_slice(pg_catalog.regclass, text, text, text, text, text, text, text, text, text, boolean, text[], text, boolean) IS
 'make the rows from lower up to, not including, upper equal to the result of a query';
 
 CREATE FUNCTION merge_rows(
@@ -226,12 +228,13 @@ CREATE FUNCTION merge_rows(
 	if_running text DEFAULT 'wait',
 	create_partition boolean DEFAULT true,
 	ignore_columns text[] DEFAULT NULL,
-	run_id text DEFAULT NULL
+	run_id text DEFAULT NULL,
+	keep_previous boolean DEFAULT false
 ) RETURNS load_result
 AS 'MODULE_PATHNAME', 'iload_merge_rows'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION merge_rows(pg_catalog.regclass, date, text, text[], text, text, interval, text, text, text, boolean, text[], text) IS
+COMMENT ON FUNCTION merge_rows(pg_catalog.regclass, date, text, text[], text, text, interval, text, text, text, boolean, text[], text, boolean) IS
 'put the rows of a query into a day (or other period) of a table by key; other rows stay';
 
 --
@@ -470,6 +473,52 @@ LANGUAGE C;
 
 COMMENT ON PROCEDURE backfill(text, date, date, integer, interval, text, text, boolean, text, boolean) IS
 'run a job for each date of a range, with a commit after each';
+
+--
+-- Undo
+--
+
+CREATE TABLE previous_versions (
+	target pg_catalog.regclass NOT NULL,
+	lower_bound text NOT NULL,
+	upper_bound text,
+	kept_in pg_catalog.regclass NOT NULL,
+	kept_at timestamptz
+);
+
+CREATE INDEX previous_versions_target_idx ON previous_versions (target, lower_bound);
+
+COMMENT ON TABLE previous_versions IS
+'slices whose rows were kept, as they were before a load, for undo_load';
+COMMENT ON COLUMN previous_versions.target IS
+'table that was loaded';
+COMMENT ON COLUMN previous_versions.lower_bound IS
+'first key value of the slice, as in load_history';
+COMMENT ON COLUMN previous_versions.upper_bound IS
+'first key value after the slice, as in load_history';
+COMMENT ON COLUMN previous_versions.kept_in IS
+'table that holds the rows';
+COMMENT ON COLUMN previous_versions.kept_at IS
+'when the load began that kept them: started_at in load_history; null where they were used up by undo_load';
+
+REVOKE ALL ON previous_versions FROM PUBLIC;
+GRANT SELECT ON previous_versions TO PUBLIC;
+
+SELECT pg_catalog.pg_extension_config_dump('previous_versions', '');
+
+CREATE FUNCTION undo_load(
+	target pg_catalog.regclass,
+	date date,
+	date_column text DEFAULT NULL,
+	period interval DEFAULT '1 day',
+	timezone text DEFAULT NULL,
+	run_id text DEFAULT NULL
+) RETURNS load_result
+AS 'MODULE_PATHNAME', 'iload_undo_load'
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION undo_load(pg_catalog.regclass, date, text, interval, text, text) IS
+'make a day (or other period) of a table what it was before its last load, where that was kept';
 
 --
 -- Coverage

@@ -40,6 +40,7 @@
 #include "merge.h"
 #include "partition.h"
 #include "patience.h"
+#include "previous.h"
 #include "progress.h"
 #include "stage.h"
 #include "statistics.h"
@@ -53,6 +54,7 @@ typedef struct Load
 	Oid			schema;			/* of the extension */
 	const IloadOptions *options;
 	const char *query;
+	TimestampTz started;
 	Relation	target;
 	IloadSlice *slice;
 	IloadLeaves *leaves;
@@ -381,6 +383,19 @@ rewrite(Load *load, IloadMethod method)
 		iload_rewrite_apply(rewrite);
 }
 
+/* Keep the rows of the slice as it was, if that is wanted. */
+static void
+keep_previous(Load *load)
+{
+	if (!load->options->keep_previous)
+		return;
+	load->step = "keep previous";
+	/* a merge may load less than all columns */
+	iload_previous_keep(load->schema, load->slice,
+						iload_columns_create(load->target, load->slice->key->name, NIL),
+						load->started);
+}
+
 /*
  * Bring the slice to the staged rows, and return the method by which.  From here
  * on the target is written.
@@ -390,6 +405,7 @@ apply(Load *load)
 {
 	IloadMethod method = load->options->method;
 
+	keep_previous(load);
 	create_partitions(load);
 	load->step = "apply";
 	load->empty = load->before.rows == 0;
@@ -467,6 +483,8 @@ merge(Load *load)
 		check_serialization(load);
 	}
 	iload_wait_point("compared");
+	if (load->rewrite.nfresh + load->rewrite.nchanged > 0)
+		keep_previous(load);
 	if (load->rewrite.nfresh > 0)
 		create_partitions(load);
 	load->step = "apply";
@@ -577,7 +595,7 @@ iload_load(Oid schema, Oid target, const IloadSliceArgs *args, const char *query
 	int			nestlevel;
 
 	PreventCommandIfReadOnly("a load");
-	result->started = GetCurrentTimestamp();
+	result->started = load->started = GetCurrentTimestamp();
 	load->schema = schema;
 	load->options = options;
 	load->query = query;

@@ -37,7 +37,7 @@ load_and_return(FunctionCallInfo fcinfo, Oid target, const IloadSliceArgs *args,
  * replace_partition(target regclass, date date, query text, date_column text,
  * period interval, timezone text, method text, on_empty text, audit text,
  * if_running text, create_partition boolean, ignore_columns text[],
- * run_id text) returns load_result
+ * run_id text, keep_previous boolean) returns load_result
  */
 Datum
 iload_replace_partition(PG_FUNCTION_ARGS)
@@ -53,6 +53,7 @@ iload_replace_partition(PG_FUNCTION_ARGS)
 	args.period = iload_argument_period(fcinfo, 4);
 	iload_options_read(fcinfo, 5, iload_load_methods, &options);
 	options.run_id = iload_argument_text(fcinfo, 12);
+	options.keep_previous = !PG_ARGISNULL(13) && PG_GETARG_BOOL(13);
 	return load_and_return(fcinfo, PG_GETARG_OID(0), &args, iload_argument_text(fcinfo, 2), &options);
 }
 
@@ -60,7 +61,7 @@ iload_replace_partition(PG_FUNCTION_ARGS)
  * replace_slice(target regclass, lower text, upper text, query text,
  * date_column text, timezone text, method text, on_empty text, audit text,
  * if_running text, create_partition boolean, ignore_columns text[],
- * run_id text) returns load_result
+ * run_id text, keep_previous boolean) returns load_result
  */
 Datum
 iload_replace_slice(PG_FUNCTION_ARGS)
@@ -76,14 +77,15 @@ iload_replace_slice(PG_FUNCTION_ARGS)
 	options.date_column = iload_argument_text(fcinfo, 4);
 	iload_options_read(fcinfo, 5, iload_load_methods, &options);
 	options.run_id = iload_argument_text(fcinfo, 12);
+	options.keep_previous = !PG_ARGISNULL(13) && PG_GETARG_BOOL(13);
 	return load_and_return(fcinfo, PG_GETARG_OID(0), &args, iload_argument_text(fcinfo, 3), &options);
 }
 
 /*
  * merge_rows(target regclass, date date, query text, key text[], version text,
  * date_column text, period interval, timezone text, audit text, if_running text,
- * create_partition boolean, ignore_columns text[], run_id text)
- * returns load_result
+ * create_partition boolean, ignore_columns text[], run_id text,
+ * keep_previous boolean) returns load_result
  */
 Datum
 iload_merge_rows(PG_FUNCTION_ARGS)
@@ -107,5 +109,6 @@ iload_merge_rows(PG_FUNCTION_ARGS)
 	options.create_partition = PG_ARGISNULL(10) || PG_GETARG_BOOL(10);
 	options.ignore_columns = iload_argument_names(fcinfo, 11, "ignore_columns");
 	options.run_id = iload_argument_text(fcinfo, 12);
+	options.keep_previous = !PG_ARGISNULL(13) && PG_GETARG_BOOL(13);
 	return load_and_return(fcinfo, PG_GETARG_OID(0), &args, iload_argument_text(fcinfo, 2), &options);
 }

@@ -270,18 +270,6 @@ plan_by_place(void)
 								 GUC_ACTION_SAVE, true, 0, false);
 }
 
-/* The slice's predicate with its bounds as literals instead of parameters. */
-static char *
-literal_predicate(IloadSlice *slice)
-{
-	IloadKey   *key = slice->key;
-
-	if (slice->single)
-		return iload_key_condition(key, key->op_eq, slice->lower);
-	return psprintf("%s AND %s", iload_key_condition(key, key->op_ge, slice->lower),
-					iload_key_condition(key, key->op_lt, slice->upper));
-}
-
 /*
  * Run a statement on rows named by their place, as run_statement does.  One without
  * parameters has one plan, which is made here, with settings of our own, and found
@@ -327,7 +315,7 @@ delete_doomed(IloadRewrite *rewrite)
 		rewrite->deleted =
 			run_by_place(psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t USING " DOOMED_NAME " AS d WHERE %s",
 								  iload_slice_table(slice),
-								  doomed_predicate(rewrite, literal_predicate(slice))),
+								  doomed_predicate(rewrite, iload_slice_literal_predicate(slice))),
 						 SPI_OK_DELETE);
 		return;
 	}
@@ -374,7 +362,7 @@ update_changed(IloadRewrite *rewrite)
 	if (rewrite->changed_key == NULL &&
 		check_enable_rls(slice->target, InvalidOid, true) != RLS_ENABLED)
 		rewrite->updated = run_by_place(psprintf("%s AND %s", update_text(rewrite),
-												 literal_predicate(slice)),
+												 iload_slice_literal_predicate(slice)),
 										SPI_OK_UPDATE);
 	else
 		rewrite->updated = run_statement(slice,

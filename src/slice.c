@@ -324,3 +324,18 @@ iload_slice_set_timezone(const char *timezone)
 	(void) set_config_option("TimeZone", timezone, PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
 }
+
+/*
+ * SQL text that is true for the rows of the slice of a table "t", with the bounds as
+ * literals.
+ */
+char *
+iload_slice_literal_predicate(const IloadSlice *slice)
+{
+	IloadKey   *key = slice->key;
+
+	if (slice->single)
+		return iload_key_condition(key, key->op_eq, slice->lower);
+	return psprintf("%s AND %s", iload_key_condition(key, key->op_ge, slice->lower),
+					iload_key_condition(key, key->op_lt, slice->upper));
+}

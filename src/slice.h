@@ -56,6 +56,7 @@ extern bool iload_slice_contains(IloadSlice *slice, Datum value);
 extern char *iload_slice_table(const IloadSlice *slice);
 extern char *iload_slice_text(const IloadSlice *slice);
 extern char *iload_slice_predicate(const IloadSlice *slice, const char *alias);
+extern char *iload_slice_literal_predicate(const IloadSlice *slice);
 extern void iload_slice_param_types(const IloadSlice *slice, Oid *types);
 extern ParamListInfo iload_slice_params(const IloadSlice *slice);
 

@@ -1,0 +1,210 @@
+/*
+ * previous.c
+ *		The rows of a slice as they were before its last load.
+ *
+ * A load that is to keep them copies them, before it writes, into a table beside the
+ * target that is made for that: one version a slice.  It is the user's table, made and
+ * written with his rights.  The extension's table previous_versions tells which slices
+ * have a version there, and by which load it was kept: a later load that changed the
+ * slice without keeping anything makes it no longer the previous one.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "executor/spi.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "own_table.h"
+#include "previous.h"
+#include "query.h"
+
+#define PREVIOUS_TABLE "previous_versions"
+
+static void
+add_slice(IloadOwnValues *values, const IloadSlice *slice)
+{
+	iload_own_values_add(values, REGCLASSOID, ObjectIdGetDatum(slice->target), false);
+	iload_own_values_add_text(values, slice->lower_text);
+	iload_own_values_add_text(values, slice->upper_text);
+}
+
+/* The first column of the first row of a query on the table, or InvalidOid. */
+static Oid
+select_oid(Oid schema, const char *text, IloadOwnValues *values)
+{
+	Oid			result = InvalidOid;
+	bool		isnull;
+
+	SPI_connect();
+	iload_own_table_execute(schema, PREVIOUS_TABLE, text, values, false, SPI_OK_SELECT);
+	if (SPI_processed > 0)
+		result = DatumGetObjectId(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+												&isnull));
+	SPI_finish();
+	return result;
+}
+
+/* The table that holds versions of slices of a target, or InvalidOid. */
+static Oid
+find_table(Oid schema, Oid target)
+{
+	IloadOwnValues values = {0};
+	Oid			relid;
+
+	iload_own_values_add(&values, REGCLASSOID, ObjectIdGetDatum(target), false);
+	relid = select_oid(schema,
+					   psprintf("SELECT kept_in::pg_catalog.oid FROM %s"
+								" WHERE target OPERATOR(pg_catalog.=) $1 LIMIT 1",
+								iload_own_table_name(schema, PREVIOUS_TABLE)),
+					   &values);
+	return OidIsValid(relid) && get_rel_name(relid) != NULL ? relid : InvalidOid;
+}
+
+static void
+execute(const char *text, int expected)
+{
+	SPI_connect();
+	if (SPI_execute(text, false, 0) != expected)
+		elog(ERROR, "could not execute \"%s\"", text);
+	SPI_finish();
+}
+
+static char *
+table_name(Oid relid)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+									  get_rel_name(relid));
+}
+
+/*
+ * Make the table, with an index on the key column.  It has the loaded columns of the
+ * target, and no constraints.
+ */
+static Oid
+make_table(const IloadSlice *slice, const IloadColumns *columns)
+{
+	Oid			namespace = get_rel_namespace(slice->target);
+	char	   *name = ChooseRelationName(get_rel_name(slice->target), NULL, "previous", namespace,
+										  false);
+	char	   *qualified = quote_qualified_identifier(get_namespace_name(namespace), name);
+
+	execute(psprintf(ILOAD_QUERY_MARK "CREATE TABLE %s AS SELECT %s FROM %s AS t WITH NO DATA",
+					 qualified, iload_columns_list(columns, "t"), iload_slice_table(slice)),
+			SPI_OK_UTILITY);
+	execute(psprintf(ILOAD_QUERY_MARK "CREATE INDEX ON %s (%s)", qualified,
+					 quote_identifier(slice->key->name)),
+			SPI_OK_UTILITY);
+	execute(psprintf(ILOAD_QUERY_MARK "COMMENT ON TABLE %s IS %s", qualified,
+					 quote_literal_cstr(psprintf("slices of %s before their last load",
+												 iload_slice_table(slice)))),
+			SPI_OK_UTILITY);
+	return get_relname_relid(name, namespace);
+}
+
+/* Change or delete what is noted of the slice. */
+static void
+change_version(Oid schema, const IloadSlice *slice, const char *command, const char *clause,
+			   int expected)
+{
+	IloadOwnValues values = {0};
+
+	add_slice(&values, slice);
+	SPI_connect();
+	iload_own_table_execute(schema, PREVIOUS_TABLE,
+							psprintf("%s %s %s WHERE target OPERATOR(pg_catalog.=) $1"
+									 " AND lower_bound OPERATOR(pg_catalog.=) $2"
+									 " AND upper_bound IS NOT DISTINCT FROM $3",
+									 command, iload_own_table_name(schema, PREVIOUS_TABLE), clause),
+							&values, false, expected);
+	SPI_finish();
+}
+
+/* Note that the slice has a version in a table. */
+static void
+note_version(Oid schema, const IloadSlice *slice, Oid relid, TimestampTz started)
+{
+	IloadOwnValues values = {0};
+
+	add_slice(&values, slice);
+	iload_own_values_add(&values, REGCLASSOID, ObjectIdGetDatum(relid), false);
+	iload_own_values_add(&values, TIMESTAMPTZOID, TimestampTzGetDatum(started), false);
+	SPI_connect();
+	iload_own_table_execute(schema, PREVIOUS_TABLE,
+							psprintf("INSERT INTO %s (target, lower_bound, upper_bound, kept_in, kept_at)"
+									 " VALUES ($1, $2, $3, $4, $5)",
+									 iload_own_table_name(schema, PREVIOUS_TABLE)),
+							&values, false, SPI_OK_INSERT);
+	SPI_finish();
+}
+
+/*
+ * Keep the rows of the slice, instead of what was kept of it before.  "started" is when
+ * the load began, as the history will say.
+ *
+ * Locks: SHARE UPDATE EXCLUSIVE on the target while there is no table yet.
+ * Errors: a lack of rights on the schema or the table; columns of the target that the
+ * table lacks.
+ */
+void
+iload_previous_keep(Oid schema, const IloadSlice *slice, const IloadColumns *columns,
+					TimestampTz started)
+{
+	Oid			relid = find_table(schema, slice->target);
+	char	   *list = iload_columns_list(columns, NULL);
+
+	if (!OidIsValid(relid))
+	{
+		/* loads of other slices may be about to make it, too */
+		LockRelationOid(slice->target, ShareUpdateExclusiveLock);
+		relid = find_table(schema, slice->target);
+	}
+	if (!OidIsValid(relid))
+		relid = make_table(slice, columns);
+	change_version(schema, slice, "DELETE FROM", "", SPI_OK_DELETE);
+	execute(psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t WHERE %s", table_name(relid),
+					 iload_slice_literal_predicate(slice)),
+			SPI_OK_DELETE);
+	execute(psprintf(ILOAD_QUERY_MARK "INSERT INTO %s (%s) SELECT %s FROM %s AS t WHERE %s",
+					 table_name(relid), list, iload_columns_list(columns, "t"),
+					 iload_slice_table(slice), iload_slice_literal_predicate(slice)),
+			SPI_OK_INSERT);
+	note_version(schema, slice, relid, started);
+}
+
+/*
+ * The table that holds the rows of the slice as they were before its last load that
+ * changed it; InvalidOid where that load kept nothing.
+ */
+Oid
+iload_previous_find(Oid schema, const IloadSlice *slice)
+{
+	IloadOwnValues values = {0};
+	Oid			relid;
+
+	add_slice(&values, slice);
+	relid = select_oid(schema,
+					   psprintf("SELECT p.kept_in::pg_catalog.oid FROM %s AS p"
+								" WHERE p.target OPERATOR(pg_catalog.=) $1"
+								" AND p.lower_bound OPERATOR(pg_catalog.=) $2"
+								" AND p.upper_bound IS NOT DISTINCT FROM $3 AND p.kept_at IS NOT NULL"
+								" AND NOT EXISTS (SELECT FROM %s AS h"
+								" WHERE h.target OPERATOR(pg_catalog.=) $1"
+								" AND h.lower_bound OPERATOR(pg_catalog.=) $2"
+								" AND h.upper_bound IS NOT DISTINCT FROM $3"
+								" AND h.method OPERATOR(pg_catalog.<>) ALL ('{none,adopt}')"
+								" AND h.started_at OPERATOR(pg_catalog.>) p.kept_at)",
+								iload_own_table_name(schema, PREVIOUS_TABLE),
+								iload_own_table_name(schema, "load_history")),
+					   &values);
+	return OidIsValid(relid) && get_rel_name(relid) != NULL ? relid : InvalidOid;
+}
+
+/* The version of the slice is used up; the table stays known. */
+void
+iload_previous_forget(Oid schema, const IloadSlice *slice)
+{
+	change_version(schema, slice, "UPDATE", "SET kept_at = NULL", SPI_OK_UPDATE);
+}
