@@ -52,6 +52,7 @@ REGRESS = \
 	prune \
 	preview \
 	run_once \
+	backfill \
 	privileges
 ISOLATION = \
 	same_day \
@@ -71,6 +72,7 @@ ISOLATION = \
 	swap_undo \
 	run_once \
 	adopt \
+	backfill \
 	progress \
 	assert_source \
 	assert_conflict \
