@@ -45,9 +45,25 @@ EXCEPTION
 END
 $$;
 
+CREATE PROCEDURE backfill(tbl regclass, first date, last date, query text)
+LANGUAGE plpgsql AS
+$$
+BEGIN
+	PERFORM iload.drop_job('backfill', if_exists => true);
+	PERFORM register_job('backfill', tbl, query);
+	CALL iload.backfill('backfill', first, last);
+END
+$$;
+
 CREATE VIEW load_log AS
 SELECT logical_date AS day, 'ok'::text AS status, id, target_name, method, rows
-FROM iload.load_history;
+FROM iload.load_history
+UNION ALL
+SELECT logical_date, 'failed', id, target_name, NULL, NULL
+FROM iload.load_failures;
+
+-- A case that loses the log means the history.
+CREATE RULE load_log_delete AS ON DELETE TO load_log DO INSTEAD DELETE FROM iload.load_history;
 
 CREATE FUNCTION missing_days(tbl regclass, first date, last date) RETURNS SETOF date LANGUAGE sql AS
 $$
