@@ -82,7 +82,7 @@ SELECT method FROM undo_load('day', '2026-08-01');
 SELECT * FROM sums;
 SELECT drop_job('keeps');
 
--- rights: the table is its maker's
+-- rights: the table is the target's owner's
 CREATE ROLE regress_iload_loader;
 GRANT ALL ON SCHEMA iload_undo TO regress_iload_loader;
 GRANT ALL ON day, src TO regress_iload_loader;
@@ -95,6 +95,24 @@ SELECT load('2026-08-01', true, 10);
 INSERT INTO previous_versions VALUES ('day', 'x', 'y', 'day', now());
 RESET ROLE;
 SELECT * FROM sums;
+
+-- dropped: the next one makes it anew; not by who is not the owner, nor for one that another owns
+DROP TABLE day_previous;
+SET ROLE regress_iload_loader;
+SELECT load('2026-08-01', true, 11);
+RESET ROLE;
+SELECT load('2026-08-01', true, 11);
+ALTER TABLE day_previous OWNER TO regress_iload_loader;
+SELECT load('2026-08-01', true, 12);
+DROP TABLE day_previous;
+SELECT load('2026-08-01', true, 12);
+SELECT relname FROM pg_class WHERE relname LIKE 'day_previous%' AND relkind = 'r' ORDER BY relname;
+
+-- a check leaves what is kept alone
+SELECT create_job('keeps', 'day', 'SELECT d, id, v FROM src WHERE d = $1', method => 'diff', keep_previous => true);
+SELECT assert_idempotent('keeps', '2026-08-01');
+SELECT drop_job('keeps');
+SELECT lower_bound, kept_in, kept_at IS NULL AS used_up FROM previous_versions WHERE target = 'day'::regclass AND lower_bound = '2026-08-01';
 
 DELETE FROM previous_versions WHERE target = 'day'::regclass;
 \set VERBOSITY terse

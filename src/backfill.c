@@ -500,6 +500,19 @@ run(Leader *leader)
 	clean_up(leader);
 }
 
+/* Find the job, also where the caller has made it in the same transaction. */
+static IloadJob *
+find_job(Oid schema, const char *name)
+{
+	IloadJob   *job;
+
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	job = iload_job_find(schema, name);
+	PopActiveSnapshot();
+	return job;
+}
+
 /*
  * backfill(job text, from_date date, to_date date, workers integer, pause interval,
  * first text, on_error text, dry_run boolean, max_lag text, resume boolean)
@@ -517,7 +530,7 @@ iload_backfill(PG_FUNCTION_ARGS)
 	args = read_args(fcinfo);
 	leader = palloc0(sizeof(Leader));
 	leader->args = args;
-	leader->job = iload_job_find(schema, args->job);
+	leader->job = find_job(schema, args->job);
 	prepare(leader, schema);
 	if (args->dry_run)
 		run_dry(leader);

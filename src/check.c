@@ -807,9 +807,10 @@ ignored_columns(const IloadJob *job, const IloadCheckOptions *options)
 IloadCheckResult *
 iload_check_job(Oid schema, const IloadJob *job, DateADT date, const IloadCheckOptions *options)
 {
+	IloadJob	checked = *job;
 	Check		check = {
 		.schema = schema,
-		.job = job,
+		.job = &checked,
 		.date = date,
 		.options = options,
 		.ignored = ignored_columns(job, options),
@@ -820,6 +821,12 @@ iload_check_job(Oid schema, const IloadJob *job, DateADT date, const IloadCheckO
 	ErrorData  *volatile error = NULL;
 
 	PreventCommandIfReadOnly("a check of a job");
+
+	/*
+	 * all is undone anyway, and what a load keeps is another thing in each
+	 * run
+	 */
+	checked.options.keep_previous = false;
 	if (iload_observe_is_on())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

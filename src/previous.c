@@ -3,8 +3,8 @@
  *		The rows of a slice as they were before its last load.
  *
  * A load that is to keep them copies them, before it writes, into a table beside the
- * target that is made for that: one version a slice.  It is the user's table, made and
- * written with his rights.  The extension's table previous_versions tells which slices
+ * target that is made for that: one version a slice.  It belongs to the target's owner,
+ * and is written with the user's rights.  The extension's table previous_versions tells which slices
  * have a version there, and by which load it was kept: a later load that changed the
  * slice without keeping anything makes it no longer the previous one.
  */
@@ -13,9 +13,12 @@
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "own_table.h"
 #include "previous.h"
@@ -47,6 +50,35 @@ select_oid(Oid schema, const char *text, IloadOwnValues *values)
 	return result;
 }
 
+static Oid
+owner_of(Oid relid)
+{
+	HeapTuple	tup = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tup))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tup))->relowner;
+	ReleaseSysCache(tup);
+	return owner;
+}
+
+/*
+ * Whoever owns the table can put triggers on it, which run as whoever loads.  So it is
+ * owned by whom loaders trust already.
+ */
+static void
+check_owner(Oid relid, Oid target)
+{
+	if (owner_of(relid) == owner_of(target))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("table \"%s\" of kept rows is not owned by the owner of table \"%s\"",
+					get_rel_name(relid), get_rel_name(target)),
+			 errhint("Use ALTER TABLE ... OWNER TO, or drop it: the next load makes it anew.")));
+}
+
 /* The table that holds versions of slices of a target, or InvalidOid. */
 static Oid
 find_table(Oid schema, Oid target)
@@ -56,11 +88,15 @@ find_table(Oid schema, Oid target)
 
 	iload_own_values_add(&values, REGCLASSOID, ObjectIdGetDatum(target), false);
 	relid = select_oid(schema,
-					   psprintf("SELECT kept_in::pg_catalog.oid FROM %s"
-								" WHERE target OPERATOR(pg_catalog.=) $1 LIMIT 1",
+					   psprintf("SELECT p.kept_in::pg_catalog.oid FROM %s AS p"
+								" JOIN pg_catalog.pg_class AS c"
+								" ON c.oid OPERATOR(pg_catalog.=) p.kept_in::pg_catalog.oid"
+								" WHERE p.target OPERATOR(pg_catalog.=) $1 LIMIT 1",
 								iload_own_table_name(schema, PREVIOUS_TABLE)),
 					   &values);
-	return OidIsValid(relid) && get_rel_name(relid) != NULL ? relid : InvalidOid;
+	if (OidIsValid(relid))
+		check_owner(relid, target);
+	return relid;
 }
 
 static void
@@ -80,8 +116,8 @@ table_name(Oid relid)
 }
 
 /*
- * Make the table, with an index on the key column.  It has the loaded columns of the
- * target, and no constraints.
+ * Make the table as the target's owner, whose rights the user must have, with an index
+ * on the key column.  It has the loaded columns of the target, and no constraints.
  */
 static Oid
 make_table(const IloadSlice *slice, const IloadColumns *columns)
@@ -90,7 +126,18 @@ make_table(const IloadSlice *slice, const IloadColumns *columns)
 	char	   *name = ChooseRelationName(get_rel_name(slice->target), NULL, "previous", namespace,
 										  false);
 	char	   *qualified = quote_qualified_identifier(get_namespace_name(namespace), name);
+	Oid			owner = owner_of(slice->target);
+	Oid			user;
+	int			context;
 
+	if (!has_privs_of_role(GetUserId(), owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot make the table of kept rows of table \"%s\"", slice->table_name),
+				 errdetail("It belongs to the table's owner, whose rights you do not have."),
+				 errhint("Let the owner run the first load with keep_previous => true.")));
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(owner, context | SECURITY_LOCAL_USERID_CHANGE);
 	execute(psprintf(ILOAD_QUERY_MARK "CREATE TABLE %s AS SELECT %s FROM %s AS t WITH NO DATA",
 					 qualified, iload_columns_list(columns, "t"), iload_slice_table(slice)),
 			SPI_OK_UTILITY);
@@ -101,6 +148,7 @@ make_table(const IloadSlice *slice, const IloadColumns *columns)
 					 quote_literal_cstr(psprintf("slices of %s before their last load",
 												 iload_slice_table(slice)))),
 			SPI_OK_UTILITY);
+	SetUserIdAndSecContext(user, context);
 	return get_relname_relid(name, namespace);
 }
 
