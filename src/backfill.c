@@ -17,6 +17,7 @@
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/json.h"
@@ -65,7 +66,7 @@ typedef struct Leader
 	const BackfillArgs *args;
 	IloadJob   *job;
 	IloadBackfill *backfill;
-	IloadWorkers workers;
+	IloadWorkers *workers;		/* NULL where it runs the slices itself */
 	bool		locked;			/* see backfill_log.c */
 	TimestampTz started;
 	TimestampTz logged;
@@ -177,7 +178,10 @@ prepare(Leader *leader, Oid schema)
 	IloadBackfill *backfill;
 
 	if (args->workers > 1 && !args->dry_run)
-		backfill = iload_workers_prepare(&leader->workers, n, leader->job->name);
+	{
+		leader->workers = iload_workers_prepare(n, leader->job->name);
+		backfill = dsm_segment_address(leader->workers->segment);
+	}
 	else
 		backfill = palloc0(offsetof(IloadBackfill, tasks) + n * sizeof(IloadTask));
 	leader->backfill = backfill;
@@ -216,6 +220,12 @@ count_ended(const Leader *leader)
 {
 	return count_tasks(leader, ILOAD_TASK_DONE) + count_tasks(leader, ILOAD_TASK_SKIPPED) +
 		count_tasks(leader, ILOAD_TASK_FAILED);
+}
+
+static bool
+all_ended(const Leader *leader)
+{
+	return count_ended(leader) == leader->backfill->ntasks;
 }
 
 /* "18 of 30, about 12 s left" */
@@ -324,12 +334,13 @@ run_alone(Leader *leader)
 	{
 		IloadTaskState state = iload_task_run(backfill, leader->job, task);
 
-		if (log_is_due(leader))
-			update_log(leader, "running");
-		SPI_commit();
+		/* nobody else reads it here, and the row is to count this slice too */
 		iload_task_finish(backfill, task, state);
+		update_log(leader, "running");
+		SPI_commit();
 		report_task(leader, task);
-		iload_backfill_pace(backfill);
+		if (state != ILOAD_TASK_SKIPPED)
+			iload_backfill_pace(backfill);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -346,18 +357,36 @@ report_ended(Leader *leader)
 	}
 }
 
-/* Slices that a worker has begun and, since it was ended by somebody, will not finish. */
+/* Has a worker begun a slice that, since it was ended by somebody, it will not finish? */
+static bool
+is_orphan(const IloadTask *task)
+{
+	return iload_task_state(task) == ILOAD_TASK_RUNNING &&
+		BackendPidGetProc(task->pid) == NULL &&
+	/* it may have finished the slice, and ended, since */
+		iload_task_state(task) == ILOAD_TASK_RUNNING;
+}
+
+/* Such slices have failed.  Commits. */
 static void
 fail_orphans(Leader *leader)
 {
+	ErrorData	error = {
+		.sqlerrcode = ERRCODE_ADMIN_SHUTDOWN,
+		.message = "the worker ended before the slice was done",
+		.hint = "The server's log tells why."
+	};
+
 	for (int i = 0; i < leader->backfill->ntasks; i++)
 	{
 		IloadTask  *task = &leader->backfill->tasks[i];
 
-		if (iload_task_state(task) != ILOAD_TASK_RUNNING)
+		if (!is_orphan(task))
 			continue;
-		task->sqlstate = ERRCODE_ADMIN_SHUTDOWN;
-		strlcpy(task->message, "the worker ended before the slice was done", sizeof(task->message));
+		PushActiveSnapshot(GetTransactionSnapshot());
+		iload_task_fail(leader->backfill, leader->job, task, &error);
+		PopActiveSnapshot();
+		SPI_commit();
 		iload_task_finish(leader->backfill, task, ILOAD_TASK_FAILED);
 	}
 }
@@ -368,10 +397,11 @@ run_workers(Leader *leader)
 {
 	IloadBackfill *backfill = leader->backfill;
 
-	iload_workers_start(&leader->workers, backfill, Min(leader->args->workers, backfill->ntasks));
-	while (iload_workers_are_running(&leader->workers))
+	iload_workers_start(leader->workers, backfill, Min(leader->args->workers, backfill->ntasks));
+	while (iload_workers_are_running(leader->workers))
 	{
 		iload_backfill_wait(LOG_INTERVAL);
+		fail_orphans(leader);
 		report_ended(leader);
 		if (log_is_due(leader))
 		{
@@ -427,7 +457,20 @@ dates_text(const Leader *leader, IloadTaskState state)
 	return n == 0 ? pstrdup("none") : text.data;
 }
 
-/* Where slices have failed, that is an error at last, so that the caller notices. */
+/* "Done: 18 of 30 slices. Failed: 2026-08-19. Left: ..." */
+static char *
+outcome_text(const Leader *leader)
+{
+	return psprintf("Done: %d of %d slices. Failed: %s. Left: %s.",
+					count_tasks(leader, ILOAD_TASK_DONE) + count_tasks(leader, ILOAD_TASK_SKIPPED),
+					leader->backfill->ntasks,
+					dates_text(leader, ILOAD_TASK_FAILED), dates_text(leader, ILOAD_TASK_WAITING));
+}
+
+/*
+ * Where slices have failed, or were left by workers that ended, that is an error at last,
+ * so that the caller notices.
+ */
 static void
 raise_failure(const Leader *leader)
 {
@@ -438,16 +481,20 @@ raise_failure(const Leader *leader)
 		if (iload_task_state(&leader->backfill->tasks[i]) == ILOAD_TASK_FAILED)
 			failed = &leader->backfill->tasks[i];
 	}
-	if (failed == NULL)
+	if (failed == NULL && all_ended(leader))
 		return;
+	if (failed == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_ADMIN_SHUTDOWN),
+				 errmsg("the workers of the backfill of job \"%s\" ended before all slices were done",
+						leader->job->name),
+				 errdetail("%s", outcome_text(leader)),
+				 errhint("The server's log tells why.")));
 	ereport(ERROR,
 			(errcode(failed->sqlstate),
 			 errmsg("backfill of job \"%s\" failed at %s: %s", leader->job->name,
 					iload_task_date(failed), failed->message),
-			 errdetail("Done: %d of %d slices. Failed: %s. Left: %s.",
-					   count_tasks(leader, ILOAD_TASK_DONE) + count_tasks(leader, ILOAD_TASK_SKIPPED),
-					   leader->backfill->ntasks,
-					   dates_text(leader, ILOAD_TASK_FAILED), dates_text(leader, ILOAD_TASK_WAITING)),
+			 errdetail("%s", outcome_text(leader)),
 			 errhint("Slices that are done stay done. Mend the cause and call it again; with resume => true these are skipped.")));
 }
 
@@ -455,7 +502,7 @@ raise_failure(const Leader *leader)
 static void
 end(Leader *leader)
 {
-	bool		failed = count_tasks(leader, ILOAD_TASK_FAILED) > 0;
+	bool		failed = count_tasks(leader, ILOAD_TASK_FAILED) > 0 || !all_ended(leader);
 
 	update_log(leader, failed ? "failed" : "done");
 	notify(leader, "end");
@@ -466,7 +513,7 @@ static void
 run_slices(Leader *leader)
 {
 	start(leader);
-	if (leader->workers.segment == NULL)
+	if (leader->workers == NULL)
 		run_alone(leader);
 	else
 		run_workers(leader);
@@ -481,7 +528,8 @@ clean_up(Leader *leader)
 	/* the backfill itself may be gone with the workers' memory */
 	if (leader->locked)
 		iload_backfill_unlock(leader->backfill->id);
-	iload_workers_end(&leader->workers);
+	if (leader->workers != NULL)
+		iload_workers_end(leader->workers);
 }
 
 static void
@@ -498,19 +546,6 @@ run(Leader *leader)
 	}
 	PG_END_TRY();
 	clean_up(leader);
-}
-
-/* Find the job, also where the caller has made it in the same transaction. */
-static IloadJob *
-find_job(Oid schema, const char *name)
-{
-	IloadJob   *job;
-
-	CommandCounterIncrement();
-	PushActiveSnapshot(GetTransactionSnapshot());
-	job = iload_job_find(schema, name);
-	PopActiveSnapshot();
-	return job;
 }
 
 /*
@@ -530,7 +565,12 @@ iload_backfill(PG_FUNCTION_ARGS)
 	args = read_args(fcinfo);
 	leader = palloc0(sizeof(Leader));
 	leader->args = args;
-	leader->job = find_job(schema, args->job);
+
+	/* the caller's snapshot may be older than what his procedure has done */
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	leader->job = iload_job_find(schema, args->job);
+	PopActiveSnapshot();
 	prepare(leader, schema);
 	if (args->dry_run)
 		run_dry(leader);

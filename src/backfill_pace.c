@@ -16,8 +16,8 @@
 #include "backfill_pace.h"
 #include "lag.h"
 
-/* How often standbys are looked at, in milliseconds. */
-#define LAG_INTERVAL 500
+/* How often standbys, and whether others have failed, are looked at, in milliseconds. */
+#define LOOK_INTERVAL 500
 
 /* Wait for so long, or until somebody sets our latch.  Serves interrupts. */
 void
@@ -29,18 +29,26 @@ iload_backfill_wait(long milliseconds)
 	CHECK_FOR_INTERRUPTS();
 }
 
-static void
-pause_for(int64 microseconds)
+/* Is there no slice to wait for? */
+static bool
+no_more(const IloadBackfill *backfill)
 {
-	TimestampTz end = GetCurrentTimestamp() + microseconds;
+	return pg_atomic_read_u32((pg_atomic_uint32 *) &backfill->stop) != 0 ||
+		pg_atomic_read_u32((pg_atomic_uint32 *) &backfill->next) >= (uint32) backfill->ntasks;
+}
 
-	for (;;)
+static void
+pause_between(const IloadBackfill *backfill)
+{
+	TimestampTz end = GetCurrentTimestamp() + backfill->pause;
+
+	while (!no_more(backfill))
 	{
 		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);
 
 		if (left <= 0)
 			return;
-		iload_backfill_wait(left);
+		iload_backfill_wait(Min(left, LOOK_INTERVAL));
 	}
 }
 
@@ -59,16 +67,14 @@ standbys_are_behind(const IloadBackfill *backfill)
 	return behind;
 }
 
-/* Wait as long as the backfill is to wait after a slice, unless it is to stop. */
+/* Wait as long as the backfill is to wait before the next slice, if there is one. */
 void
 iload_backfill_pace(const IloadBackfill *backfill)
 {
-	if (pg_atomic_read_u32((pg_atomic_uint32 *) &backfill->stop) != 0)
-		return;
 	if (backfill->pause > 0)
-		pause_for(backfill->pause);
+		pause_between(backfill);
 	if (backfill->lag_bytes == 0 && backfill->lag_time == 0)
 		return;
-	while (standbys_are_behind(backfill))
-		iload_backfill_wait(LAG_INTERVAL);
+	while (!no_more(backfill) && standbys_are_behind(backfill))
+		iload_backfill_wait(LOOK_INTERVAL);
 }

@@ -11,6 +11,8 @@
 #include "catalog/pg_type.h"
 #include "commands/async.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/json.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -35,6 +37,8 @@ iload_task_claim(IloadBackfill *backfill)
 	n = pg_atomic_fetch_add_u32(&backfill->next, 1);
 	if (n >= (uint32) backfill->ntasks)
 		return NULL;
+	backfill->tasks[n].pid = MyProcPid;
+	pg_write_barrier();
 	pg_atomic_write_u32(&backfill->tasks[n].state, ILOAD_TASK_RUNNING);
 	return &backfill->tasks[n];
 }
@@ -123,10 +127,13 @@ is_done(const IloadBackfill *backfill, const IloadJob *job, const IloadTask *tas
 		iload_history_has_date(backfill->schema, job->target, task->date, job->text);
 }
 
-/* Keep the error for the leader, and for good. */
-static void
-record_failure(const IloadBackfill *backfill, const IloadJob *job, IloadTask *task,
-			   const ErrorData *error)
+/*
+ * Keep the error of a slice for the leader, and for good, in the present transaction.
+ * Needs an active snapshot.
+ */
+void
+iload_task_fail(const IloadBackfill *backfill, const IloadJob *job, IloadTask *task,
+				const ErrorData *error)
 {
 	IloadFailure failure = {
 		.target = job->kind == ILOAD_JOB_QUERY ? job->target : InvalidOid,
@@ -137,7 +144,8 @@ record_failure(const IloadBackfill *backfill, const IloadJob *job, IloadTask *ta
 	};
 
 	task->sqlstate = error->sqlerrcode;
-	strlcpy(task->message, error->message, sizeof(task->message));
+	strlcpy(task->message, error->message,
+			pg_mbcliplen(error->message, strlen(error->message), sizeof(task->message) - 1) + 1);
 	iload_failure_record(backfill->schema, &failure);
 }
 
@@ -166,7 +174,7 @@ iload_task_run(const IloadBackfill *backfill, const IloadJob *job, IloadTask *ta
 		else
 		{
 			state = ILOAD_TASK_FAILED;
-			record_failure(backfill, job, task, error);
+			iload_task_fail(backfill, job, task, error);
 		}
 	}
 	PopActiveSnapshot();

@@ -30,6 +30,7 @@ typedef struct IloadTask
 	pg_atomic_uint32 state;		/* IloadTaskState */
 	bool		reported;
 	DateADT		date;
+	int			pid;			/* who has claimed it */
 	bool		is_load;		/* of a query, so that the rest is known */
 	IloadMethod method;
 	uint64		rows;
@@ -72,6 +73,8 @@ typedef struct IloadBackfill
 extern IloadTask *iload_task_claim(IloadBackfill *backfill);
 extern IloadTaskState iload_task_run(const IloadBackfill *backfill, const IloadJob *job,
 									 IloadTask *task);
+extern void iload_task_fail(const IloadBackfill *backfill, const IloadJob *job, IloadTask *task,
+							const ErrorData *error);
 extern void iload_task_finish(IloadBackfill *backfill, IloadTask *task, IloadTaskState state);
 extern IloadTaskState iload_task_state(const IloadTask *task);
 extern char *iload_task_date(const IloadTask *task);

@@ -34,16 +34,19 @@ extern PGDLLEXPORT void iload_backfill_worker_main(Datum arg);
 /*
  * Make the segment for a backfill, and attach it for the leader.  It stays attached over
  * the ends of transactions, until iload_workers_end.
+ *
+ * A leader that is terminated loses its other contexts before the segment, so what it
+ * knows of its workers is in TopMemoryContext.
  */
-IloadBackfill *
-iload_workers_prepare(IloadWorkers *workers, int ntasks, const char *job)
+IloadWorkers *
+iload_workers_prepare(int ntasks, const char *job)
 {
 	Size		job_offset = offsetof(IloadBackfill, tasks) + ntasks * sizeof(IloadTask);
 	Size		gucs_offset = MAXALIGN(job_offset + strlen(job) + 1);
 	Size		gucs_size = EstimateGUCStateSpace();
+	IloadWorkers *workers = MemoryContextAllocZero(TopMemoryContext, sizeof(IloadWorkers));
 	IloadBackfill *backfill;
 
-	workers->n = 0;
 	workers->segment = dsm_create(gucs_offset + gucs_size, 0);
 	dsm_pin_mapping(workers->segment);
 	backfill = dsm_segment_address(workers->segment);
@@ -56,7 +59,7 @@ iload_workers_prepare(IloadWorkers *workers, int ntasks, const char *job)
 	backfill->gucs_offset = gucs_offset;
 	strcpy((char *) backfill + job_offset, job);
 	SerializeGUCState(gucs_size, (char *) backfill + gucs_offset);
-	return backfill;
+	return workers;
 }
 
 /* The leader is about to be gone from the segment. */
@@ -70,7 +73,7 @@ terminate_workers(dsm_segment *segment, Datum arg)
 }
 
 /*
- * Start up to "n" workers, in the current context, which must live as long as they do.
+ * Start up to "n" workers.
  *
  * Errors: not even one could be started.
  */
@@ -78,6 +81,7 @@ void
 iload_workers_start(IloadWorkers *workers, IloadBackfill *backfill, int n)
 {
 	BackgroundWorker worker = {0};
+	MemoryContext old;
 
 	snprintf(worker.bgw_name, BGW_MAXLEN, "idempotent_load backfill of \"%s\"",
 			 (char *) backfill + backfill->job_offset);
@@ -90,11 +94,13 @@ iload_workers_start(IloadWorkers *workers, IloadBackfill *backfill, int n)
 	worker.bgw_main_arg = UInt32GetDatum(dsm_segment_handle(workers->segment));
 	worker.bgw_notify_pid = MyProcPid;
 
+	old = MemoryContextSwitchTo(TopMemoryContext);
 	workers->handles = palloc(n * sizeof(BackgroundWorkerHandle *));
 	on_dsm_detach(workers->segment, terminate_workers, PointerGetDatum(workers));
 	while (workers->n < n &&
 		   RegisterDynamicBackgroundWorker(&worker, &workers->handles[workers->n]))
 		workers->n++;
+	MemoryContextSwitchTo(old);
 	if (workers->n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
@@ -123,14 +129,16 @@ iload_workers_are_running(IloadWorkers *workers)
 void
 iload_workers_end(IloadWorkers *workers)
 {
-	if (workers->segment == NULL)
-		return;
 	terminate_workers(workers->segment, PointerGetDatum(workers));
 	for (int i = 0; i < workers->n; i++)
 		(void) WaitForBackgroundWorkerShutdown(workers->handles[i]);
 	cancel_on_dsm_detach(workers->segment, terminate_workers, PointerGetDatum(workers));
 	dsm_detach(workers->segment);
-	workers->segment = NULL;
+	for (int i = 0; i < workers->n; i++)
+		pfree(workers->handles[i]);
+	if (workers->handles != NULL)
+		pfree(workers->handles);
+	pfree(workers);
 }
 
 /* Take on the leader's user and settings, and find the job. */
@@ -156,7 +164,7 @@ prepare_worker(IloadBackfill *backfill)
 	return job;
 }
 
-static void
+static IloadTaskState
 work(IloadBackfill *backfill, const IloadJob *job, IloadTask *task)
 {
 	IloadTaskState state;
@@ -170,6 +178,7 @@ work(IloadBackfill *backfill, const IloadJob *job, IloadTask *task)
 	SetLatch(&backfill->leader->procLatch);
 	pgstat_report_activity(STATE_IDLE, NULL);
 	pgstat_report_stat(false);
+	return state;
 }
 
 /* The process of a worker; the argument is the handle of the segment. */
@@ -195,8 +204,8 @@ iload_backfill_worker_main(Datum arg)
 	job = prepare_worker(backfill);
 	while ((task = iload_task_claim(backfill)) != NULL)
 	{
-		work(backfill, job, task);
-		iload_backfill_pace(backfill);
+		if (work(backfill, job, task) != ILOAD_TASK_SKIPPED)
+			iload_backfill_pace(backfill);
 	}
 	dsm_detach(segment);
 }
