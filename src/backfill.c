@@ -122,6 +122,10 @@ read_args(FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("from_date must not be after to_date, and both must be finite"),
 				 errdetail("Both dates are part of the range.")));
+	if (args->pause < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pause must not be negative")));
 	if (args->workers < 1 || args->workers > max_worker_processes)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -340,7 +344,15 @@ run_alone(Leader *leader)
 		SPI_commit();
 		report_task(leader, task);
 		if (state != ILOAD_TASK_SKIPPED)
+		{
 			iload_backfill_pace(backfill);
+
+			/*
+			 * standbys were looked at with a snapshot that is not the next
+			 * slice's
+			 */
+			SPI_commit();
+		}
 		CHECK_FOR_INTERRUPTS();
 	}
 }

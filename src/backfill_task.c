@@ -124,7 +124,8 @@ static bool
 is_done(const IloadBackfill *backfill, const IloadJob *job, const IloadTask *task)
 {
 	return job->kind == ILOAD_JOB_QUERY &&
-		iload_history_has_date(backfill->schema, job->target, task->date, job->text);
+		iload_history_has_date(backfill->schema, job->target, task->date, job->text,
+							   job->timezone);
 }
 
 /*

@@ -129,11 +129,10 @@ iload_workers_are_running(IloadWorkers *workers)
 void
 iload_workers_end(IloadWorkers *workers)
 {
-	terminate_workers(workers->segment, PointerGetDatum(workers));
+	/* first, since the wait can be interrupted; it terminates them */
+	dsm_detach(workers->segment);
 	for (int i = 0; i < workers->n; i++)
 		(void) WaitForBackgroundWorkerShutdown(workers->handles[i]);
-	cancel_on_dsm_detach(workers->segment, terminate_workers, PointerGetDatum(workers));
-	dsm_detach(workers->segment);
 	for (int i = 0; i < workers->n; i++)
 		pfree(workers->handles[i]);
 	if (workers->handles != NULL)

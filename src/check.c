@@ -239,6 +239,8 @@ compare_table(Try *try, const IloadWrite *write)
 
 	suspect = MemoryContextAlloc(check->context, sizeof(Suspect));
 	suspect->later = take_image(check, write, try->since);
+	suspect->later->rewritten = earlier == NULL ||
+		earlier->relid != suspect->later->relid || earlier->file != suspect->later->file;
 	if (earlier != NULL &&
 		iload_fingerprint_equal(&earlier->fingerprint, &suspect->later->fingerprint))
 		return;
@@ -763,6 +765,7 @@ check_job(void *arg)
 	run_job(check, &usual_variant, &check->first);
 	learn(check, check->first);
 	iload_session_deallocate(check->session);
+	iload_session_close_cursors(check->session);
 	iload_session_drop_temporary(check->first->temporary);
 	CommandCounterIncrement();
 	foreach(lc, check->first->writes)
@@ -839,7 +842,7 @@ iload_check_job(Oid schema, const IloadJob *job, DateADT date, const IloadCheckO
 	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	PG_TRY();
 	{
-		if (isolation == XACT_READ_COMMITTED)
+		if (!IsolationUsesXactSnapshot())
 			XactIsoLevel = XACT_REPEATABLE_READ;
 		error = iload_rehearse(check_job, &check);
 	}

@@ -284,14 +284,17 @@ key_hasher(const IloadImage *image, Bitmapset *key)
 	return iload_row_hasher_create(image->desc, n, attnums);
 }
 
-/* The rows that only this side has, by key, as far as they fit into work_mem. */
+/*
+ * The rows that only this side has, by key, as far as they fit into work_mem.  All is in
+ * "context".
+ */
 static HTAB *
-rows_by_key(Side *side, IloadRowHasher *hasher)
+rows_by_key(Side *side, IloadRowHasher *hasher, MemoryContext context)
 {
 	HASHCTL		control = {
 		.keysize = sizeof(IloadRowHash),
 		.entrysize = sizeof(PairEntry),
-		.hcxt = CurrentMemoryContext
+		.hcxt = context
 	};
 	HTAB	   *table = hash_create("idempotent_load pairs", 256, &control,
 									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
@@ -307,10 +310,13 @@ rows_by_key(Side *side, IloadRowHasher *hasher)
 		IloadRowHash key = iload_row_hash_minimal(hasher, minimal);
 		bool		found;
 		PairEntry  *entry = hash_search(table, &key, HASH_ENTER, &found);
+		MemoryContext old;
 
 		if (found)
 			continue;
+		old = MemoryContextSwitchTo(context);
 		entry->row = ExecCopySlotMinimalTuple(slot);
+		MemoryContextSwitchTo(old);
 		size += minimal->t_len + sizeof(PairEntry);
 	}
 	ExecDropSingleTupleTableSlot(slot);
@@ -372,7 +378,9 @@ compare_pairs(Side *old, Side *new, Bitmapset *key)
 	const IloadImage *image = old->image;
 	IloadRowHasher *hasher = key_hasher(image, key);
 	IloadRowHasher **hashers = column_hashers(image);
-	HTAB	   *rows = rows_by_key(old, hasher);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "idempotent_load pairs",
+												  ALLOCSET_DEFAULT_SIZES);
+	HTAB	   *rows = rows_by_key(old, hasher, context);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(image->desc, &TTSOpsMinimalTuple);
 	TupleTableSlot *partner = MakeSingleTupleTableSlot(image->desc, &TTSOpsMinimalTuple);
 	PairResult	result = {0};
@@ -394,6 +402,7 @@ compare_pairs(Side *old, Side *new, Bitmapset *key)
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	ExecDropSingleTupleTableSlot(partner);
+	MemoryContextDelete(context);
 	return result;
 }
 
@@ -489,7 +498,11 @@ iload_difference_add(List *differences, const IloadImage *earlier, const IloadIm
 
 	subtract_sides(&old, &new);
 	if (earlier->fingerprint.rows + new.nonly != later->fingerprint.rows + old.nonly)
-		elog(ERROR, "rows of table %s do not add up", later->name);
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not compare the rows of table %s", later->name),
+				 errdetail("Another session has written rows that the job wrote, too."),
+				 errhint("Run the check again.")));
 	difference->added += new.nonly;
 	difference->missing += old.nonly;
 	difference->readable = difference->readable &&

@@ -85,11 +85,12 @@ iload_history_repeats(Oid schema, const IloadSlice *slice, const char *query)
 }
 
 /*
- * Was the last load of a target for a date one by this very query?  "schema" is the
- * extension's.
+ * Was the last load of a target for a date one by this very query, in this time zone?
+ * "schema" is the extension's.
  */
 bool
-iload_history_has_date(Oid schema, Oid target, DateADT date, const char *query)
+iload_history_has_date(Oid schema, Oid target, DateADT date, const char *query,
+					   const char *timezone)
 {
 	IloadOwnValues values = {0};
 	char	   *text;
@@ -100,7 +101,9 @@ iload_history_has_date(Oid schema, Oid target, DateADT date, const char *query)
 	iload_own_values_add(&values, REGCLASSOID, ObjectIdGetDatum(target), false);
 	iload_own_values_add(&values, DATEOID, DateADTGetDatum(date), false);
 	iload_own_values_add_text(&values, iload_text_digest(query));
-	text = psprintf("SELECT query_hash OPERATOR(pg_catalog.=) $3 FROM %s"
+	iload_own_values_add_text(&values, timezone);
+	text = psprintf("SELECT query_hash IS NOT DISTINCT FROM $3"
+					" AND timezone OPERATOR(pg_catalog.=) $4 FROM %s"
 					" WHERE target OPERATOR(pg_catalog.=) $1"
 					" AND logical_date OPERATOR(pg_catalog.=) $2"
 					" ORDER BY id DESC LIMIT 1", iload_own_table_name(schema, HISTORY_TABLE));

@@ -26,7 +26,8 @@ typedef struct IloadHistoryRow
 } IloadHistoryRow;
 
 extern bool iload_history_repeats(Oid schema, const IloadSlice *slice, const char *query);
-extern bool iload_history_has_date(Oid schema, Oid target, DateADT date, const char *query);
+extern bool iload_history_has_date(Oid schema, Oid target, DateADT date, const char *query,
+								   const char *timezone);
 extern void iload_history_insert(Oid schema, const IloadHistoryRow *row);
 
 #endif

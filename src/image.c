@@ -191,7 +191,8 @@ iload_image_take(char *name, char *root, List *ignored, TransactionId since)
 	rel = table_open(image->relid, NoLock);
 	image->file = rel->rd_rel->relfilenode;
 	image->readable = may_read(image->relid);
-	image->desc = CreateTupleDescCopy(RelationGetDescr(rel));
+	/* with the values that rows have that are older than a column */
+	image->desc = CreateTupleDescCopyConstr(RelationGetDescr(rel));
 	find_compared(image, rel, ignored);
 	table_close(rel, NoLock);
 
@@ -235,7 +236,7 @@ spool_if_new(TupleTableSlot *slot, HeapTuple tuple, void *arg)
 	SpoolContext *context = arg;
 	TransactionId xmin;
 
-	if (tuple != NULL)
+	if (tuple != NULL && !context->all)
 	{
 		xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
 		if (!TransactionIdFollowsOrEquals(xmin, context->since) ||
@@ -247,12 +248,18 @@ spool_if_new(TupleTableSlot *slot, HeapTuple tuple, void *arg)
 
 /*
  * Put the rows into "store" that a subtransaction, which is still going on and whose ID
- * is "since", has written and not deleted again.
+ * is "since", has written and not deleted again.  Of a table that was rewritten these are
+ * all: CLUSTER leaves the rows their transaction IDs.
  */
 void
 iload_image_spool_new(const IloadImage *image, TransactionId since, Tuplestorestate *store)
 {
-	SpoolContext context = {.image = image,.since = since,.store = store};
+	SpoolContext context = {
+		.image = image,
+		.all = image->rewritten,
+		.since = since,
+		.store = store
+	};
 
 	iload_image_scan(image, spool_if_new, &context);
 }
@@ -290,7 +297,7 @@ iload_image_spool_old(const IloadImage *image, const IloadImage *later, Transact
 {
 	SpoolContext context = {
 		.image = image,
-		.all = image->relid != later->relid || image->file != later->file,
+		.all = later->rewritten,
 		.since = since,
 		.store = store
 	};

@@ -19,6 +19,8 @@ typedef struct IloadImage
 	char	   *root;			/* name of its topmost ancestor, or its own */
 	Oid			relid;			/* InvalidOid: it did not exist */
 	Oid			file;			/* relfilenode */
+	bool		rewritten;		/* since the image it is compared with, or not
+								 * known */
 	bool		readable;		/* may the user see the rows? */
 	TupleDesc	desc;
 	int			ncompared;

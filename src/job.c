@@ -137,9 +137,12 @@ read_row(HeapTuple tup, TupleDesc desc)
 	return job;
 }
 
-/* The registered job of a name, or NULL. */
+/*
+ * The registered job of a name, or NULL.  It is read as the active snapshot sees it, or,
+ * where "latest", as it is now: the row has been locked.
+ */
 static IloadJob *
-find_registered(Oid schema, const char *name)
+find_registered(Oid schema, const char *name, bool latest)
 {
 	MemoryContext context = CurrentMemoryContext;
 	IloadOwnValues values = {0};
@@ -151,7 +154,7 @@ find_registered(Oid schema, const char *name)
 							psprintf("SELECT " JOB_COLUMNS " FROM %s"
 									 " WHERE name OPERATOR(pg_catalog.=) $1",
 									 iload_own_table_name(schema, JOB_TABLE)),
-							&values, true, SPI_OK_SELECT);
+							&values, !latest, SPI_OK_SELECT);
 	if (SPI_processed == 1)
 	{
 		MemoryContextSwitchTo(context);
@@ -234,7 +237,7 @@ find_function(const char *signature)
 IloadJob *
 iload_job_find(Oid schema, const char *name)
 {
-	IloadJob   *job = find_registered(schema, name);
+	IloadJob   *job = find_registered(schema, name, false);
 
 	if (job != NULL)
 		return job;
@@ -554,7 +557,7 @@ iload_job_lock(Oid schema, const char *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("job \"%s\" does not exist", name)));
-	return find_registered(schema, name);
+	return find_registered(schema, name, true);
 }
 
 /* Change the row of a job, which has been locked. */

@@ -213,10 +213,9 @@ collect_defined(void)
 
 		if (is_observed(relid))
 			(void) add_write(relid);
-		else if (get_rel_relkind(relid) == RELKIND_RELATION &&
+		else if (list_member_oid(observation->made, relid) &&
 				 isTempNamespace(get_rel_namespace(relid)))
-			observation->temporary = lappend(observation->temporary,
-											 iload_observe_table_name(relid));
+			observation->temporary = lappend_oid(observation->temporary, relid);
 	}
 	foreach(lc, observation->dropped)
 	{
@@ -769,6 +768,8 @@ iload_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int su
 		MemoryContext old = MemoryContextSwitchTo(observation->context);
 
 		observation->defined = list_append_unique_oid(observation->defined, object_id);
+		if (access == OAT_POST_CREATE && sub_id == 0)
+			observation->made = lappend_oid(observation->made, object_id);
 		MemoryContextSwitchTo(old);
 	}
 }

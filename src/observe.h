@@ -55,10 +55,11 @@ typedef struct IloadObservation
 	int			nest_level;		/* of the subtransaction that is observed */
 	char	   *base_stack;		/* context lines of whoever began */
 	List	   *defined;		/* OIDs of relations made or altered */
+	List	   *made;			/* those of them that were made */
 	List	   *dropped;		/* IloadWrite */
 	List	   *writes;			/* IloadWrite, set at the end */
-	List	   *temporary;		/* names of temporary tables made, set at the
-								 * end */
+	List	   *temporary;		/* OIDs of temporary relations made, set at
+								 * the end */
 	List	   *statements;		/* IloadStatement */
 	List	   *calls;			/* IloadCall */
 	List	   *notes;			/* strings: what cannot be undone or was not

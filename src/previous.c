@@ -230,8 +230,13 @@ Oid
 iload_previous_find(Oid schema, const IloadSlice *slice)
 {
 	IloadOwnValues values = {0};
+	char	   *history = iload_own_table_name(schema, "load_history");
 	Oid			relid;
 
+	/*
+	 * by id: a load that waited for a later one began before it, but came
+	 * after it
+	 */
 	add_slice(&values, slice);
 	relid = select_oid(schema,
 					   psprintf("SELECT p.kept_in::pg_catalog.oid FROM %s AS p"
@@ -243,11 +248,17 @@ iload_previous_find(Oid schema, const IloadSlice *slice)
 								" AND h.lower_bound OPERATOR(pg_catalog.=) $2"
 								" AND h.upper_bound IS NOT DISTINCT FROM $3"
 								" AND h.method OPERATOR(pg_catalog.<>) ALL ('{none,adopt}')"
-								" AND h.started_at OPERATOR(pg_catalog.>) p.kept_at)",
-								iload_own_table_name(schema, PREVIOUS_TABLE),
-								iload_own_table_name(schema, "load_history")),
+								" AND h.id OPERATOR(pg_catalog.>) COALESCE((SELECT pg_catalog.max(k.id)"
+								" FROM %s AS k WHERE k.target OPERATOR(pg_catalog.=) $1"
+								" AND k.lower_bound OPERATOR(pg_catalog.=) $2"
+								" AND k.upper_bound IS NOT DISTINCT FROM $3"
+								" AND k.started_at OPERATOR(pg_catalog.=) p.kept_at), 0))",
+								iload_own_table_name(schema, PREVIOUS_TABLE), history, history),
 					   &values);
-	return OidIsValid(relid) && get_rel_name(relid) != NULL ? relid : InvalidOid;
+	if (!OidIsValid(relid) || get_rel_name(relid) == NULL)
+		return InvalidOid;
+	check_owner(relid, slice->target);
+	return relid;
 }
 
 /* The version of the slice is used up; the table stays known. */

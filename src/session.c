@@ -4,22 +4,29 @@
  *
  * Reruns of a job come in other sessions.  What the first run has left in this one
  * would make a rerun fail, or do other things, for no fault of the job: prepared
- * statements, temporary tables that were to go at commit, advisory locks of the session.
+ * statements, cursors, temporary relations that were to go at commit, advisory locks of the session.
  */
 #include "postgres.h"
 
+#include "catalog/dependency.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/prepare.h"
 #include "executor/spi.h"
 #include "nodes/value.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/syscache.h"
 
 #include "query.h"
 #include "session.h"
 
 /* More times than these an advisory lock is not given back. */
 #define MAX_UNLOCKS 1000
+
+#define SELECT_CURSORS \
+	ILOAD_QUERY_MARK "SELECT name FROM pg_catalog.pg_cursors"
 
 #define SELECT_STATEMENTS \
 	ILOAD_QUERY_MARK "SELECT name FROM pg_catalog.pg_prepared_statements"
@@ -73,6 +80,7 @@ iload_session_remember(void)
 	IloadSession *session = palloc(sizeof(IloadSession));
 
 	session->statements = select_names(SELECT_STATEMENTS);
+	session->cursors = select_names(SELECT_CURSORS);
 	session->locks = select_names(SELECT_LOCKS);
 	return session;
 }
@@ -88,6 +96,23 @@ iload_session_deallocate(const IloadSession *session)
 	{
 		if (!list_member(session->statements, lfirst(lc)))
 			DropPreparedStatement(strVal(lfirst(lc)), false);
+	}
+}
+
+/* Close the cursors that were not there before, as the end of the transaction would. */
+void
+iload_session_close_cursors(const IloadSession *session)
+{
+	List	   *cursors = select_names(SELECT_CURSORS);
+	ListCell   *lc;
+
+	foreach(lc, cursors)
+	{
+		Portal		portal = list_member(session->cursors, lfirst(lc)) ? NULL :
+		GetPortalByName(strVal(lfirst(lc)));
+
+		if (PortalIsValid(portal))
+			PortalDrop(portal, false);
 	}
 }
 
@@ -118,20 +143,25 @@ iload_session_unlock(const IloadSession *session)
 	}
 }
 
-/* Drop the temporary tables that a run has made, as the end of its session would. */
+/*
+ * Drop the temporary relations that a run has made, by OID, as the end of its session
+ * would: whoever owns them.
+ */
 void
-iload_session_drop_temporary(List *tables)
+iload_session_drop_temporary(List *relations)
 {
+	ObjectAddresses *objects = new_object_addresses();
 	ListCell   *lc;
 
-	if (tables == NIL)
-		return;
-	SPI_connect();
-	foreach(lc, tables)
+	foreach(lc, relations)
 	{
-		if (SPI_execute(psprintf(ILOAD_QUERY_MARK "DROP TABLE IF EXISTS %s CASCADE",
-								 (char *) lfirst(lc)), false, 0) != SPI_OK_UTILITY)
-			elog(ERROR, "could not drop temporary table %s", (char *) lfirst(lc));
+		ObjectAddress object;
+
+		ObjectAddressSet(object, RelationRelationId, lfirst_oid(lc));
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(object.objectId)))
+			add_exact_object_address(&object, objects);
 	}
-	SPI_finish();
+	performMultipleDeletions(objects, DROP_CASCADE,
+							 PERFORM_DELETION_INTERNAL | PERFORM_DELETION_QUIETLY);
+	free_object_addresses(objects);
 }

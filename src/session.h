@@ -10,12 +10,14 @@
 typedef struct IloadSession
 {
 	List	   *statements;		/* String: names of prepared statements */
+	List	   *cursors;		/* String: names of open cursors */
 	List	   *locks;			/* String: advisory locks of the session */
 } IloadSession;
 
 extern IloadSession *iload_session_remember(void);
 extern void iload_session_deallocate(const IloadSession *session);
+extern void iload_session_close_cursors(const IloadSession *session);
 extern void iload_session_unlock(const IloadSession *session);
-extern void iload_session_drop_temporary(List *tables);
+extern void iload_session_drop_temporary(List *relations);
 
 #endif
