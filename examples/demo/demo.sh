@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The demo: loads that are cut off and run again, by jobs made by hand and by
-# replace_partition, and what assert_idempotent says of each. "make demo" runs it on a
-# throwaway server.
+# replace_partition, backfills of a month, and what assert_idempotent says of each job.
+# "make demo" runs it on a throwaway server.
 #
 # It needs PGHOST, PGPORT, PGUSER (a superuser) and PGDATABASE (an empty
 # database). The crashes are real: a job's session is ended by
@@ -43,6 +43,9 @@ totals() {
 			to_char(coalesce(sum(amount_eur), 0), 'FM999,999,990.00')
 		FROM $1 WHERE ${2:-true}"
 }
+
+# wrap: what psql said, indented, in lines that are not too long
+wrap() { expand -t 2 | fold -s -w 86 | sed 's/ *$//; s/^/  /'; }
 
 # show TOTALS [RIGHT]: rows and sum, right-aligned; where RIGHT is given, green
 # if they are the same and red if not
@@ -155,36 +158,139 @@ story_payout() {
 	TEXT
 }
 
-# month SOURCE: a load, and a commit, for each day; rows inserted and deleted
-month() {
-	local day
-	for day in {01..30}; do
-		load payouts "2026-08-$day" "$1"
-	done | sql | awk -F '|' '{ inserted += $2; deleted += $3 } END { print inserted "|" deleted }'
+# run_backfill JOB FROM TO [OPTION]: leaves in "said" what it says, and in "did" what its
+# loads have committed: "loads|rows inserted|rows deleted"
+run_backfill() {
+	local before
+	before=$(query 'SELECT coalesce(max(id), 0) FROM load_history')
+	said=$(query "CALL backfill('$1', '$2', '$3'${4:+, $4})" 2>&1) || true
+	did=$(query "SELECT count(*), coalesce(sum(inserted), 0), coalesce(sum(deleted), 0)
+		FROM load_history WHERE id > $before")
+}
+
+# august [OPTION]: the payouts of the month
+august() { run_backfill payouts_daily 2026-08-01 2026-08-30 "$@"; }
+
+# pay_by SOURCE
+pay_by() {
+	query "SELECT alter_job('payouts_daily', query => 'SELECT * FROM $1 WHERE sale_date = \$1')" >/dev/null
+}
+
+# measured DAY: what the dry run has said of it, "rows|sum" as it is and as it would be
+measured() {
+	local live_rows rows live sum
+	read -r live_rows rows live sum < <(sed -nE "s/^NOTICE: +$1: rows (.*) -> (.*), \
+sum\(sale_id\) .*, sum\(amount_eur\) (.*) -> (.*)$/\1 \2 \3 \4/p" <<<"$said") || true
+	query "SELECT to_char(r, 'FM999,990') || '|' || to_char(s, 'FM999,999,990.00')
+		FROM (VALUES (${live_rows:-0}, ${live:-0}), (${rows:-0}, ${sum:-0})) AS v (r, s)"
+}
+
+# dry_run DAY AS_IT_IS AS_IT_WOULD_BE
+dry_run() {
+	local live staged
+	{ read -r live && read -r staged; } < <(measured "$1")
+	line "$1" "$(show "$live")" "$(show "$staged")"
+	expect "$1, as it is" "$2" "$live"
+	expect "$1, as it would be" "$3" "$staged"
+}
+
+# correct LABEL WRITTEN NOTE: the month once more
+correct() {
+	local after right='60,000|8,771,588.64'
+	august
+	after=$(totals payouts)
+	line "$1" "$(show "$after" "$right")" "   $3"
+	expect "$1, August" "$right" "$after"
+	expect "$1, what was written" "$2" "$did"
 }
 
 story_contract() {
-	local paid appended once again written right='60,000|8,771,588.64' sum_width=16
+	local said did paid appended right='60,000|8,990,100.00'
 	title 'The contract, read again: a price of 400 or more pays 0.55, not 0.60'
-	month owed >/dev/null
+	august
 	paid=$(totals payouts)
-	expect 'August as it was paid' '60,000|8,990,100.00' "$paid"
+	expect 'August as it was paid' "$right" "$paid"
+	cat <<-'TEXT'
+		August is paid. The query of its job is mended, and a dry run tells what a backfill
+		would change, here of three days:
+
+		  SELECT alter_job('payouts_daily',
+		    query => 'SELECT * FROM owed_fixed WHERE sale_date = $1');
+		  CALL backfill('payouts_daily', '2026-08-01', '2026-08-03', dry_run => true);
+
+	TEXT
+	pay_by owed_fixed
+	run_backfill payouts_daily 2026-08-01 2026-08-03 'dry_run => true'
+	printf '  %-18s%20s%20s\n' 'rows, EUR' 'as it is' 'as it would be'
+	dry_run 2026-08-01 '2,000|299,010.00' '2,000|291,753.78'
+	dry_run 2026-08-02 '2,000|299,400.00' '2,000|292,142.88'
+	dry_run 2026-08-03 '2,000|299,790.00' '2,000|292,531.98'
+	expect 'August after the dry run' "$right" "$(totals payouts)"
+	cat <<-'TEXT'
+
+		The whole month is one line, with a commit after each day, and may be repeated:
+
+		  CALL backfill('payouts_daily', '2026-08-01', '2026-08-30');
+
+	TEXT
 	query 'TRUNCATE payouts_append;
 		INSERT INTO payouts_append SELECT * FROM owed;
 		INSERT INTO payouts_append SELECT * FROM owed_fixed'
 	appended=$(totals payouts_append)
 	expect 'August, corrected by append' '120,000|17,761,688.64' "$appended"
-	month owed_fixed >/dev/null
-	once=$(totals payouts)
-	expect 'August, corrected' "$right" "$once"
-	written=$(month owed_fixed)
-	again=$(totals payouts)
-	expect 'August, corrected again' "$right" "$again"
-	expect 'rows written by the second correction' '0|0' "$written"
+	local sum_width=16
 	line 'August, as paid' "$(show "$paid")"
-	line 'append' "$(show "$appended" "$right")" '   all of it paid twice'
-	line 'replace_partition' "$(show "$once" "$right")" '   a load for each of the 30 days'
-	line 'the same again' "$(show "$again" "$right")" '   nothing written'
+	line append "$(show "$appended" '60,000|8,771,588.64')" '   all of it paid twice'
+	correct backfill '30|9996|9996' '9,996 payouts written'
+	correct 'the same again' '30|0|0' 'nothing written'
+	correct 'a third time' '30|0|0' 'nothing written'
+}
+
+# halves: the totals of the days before the 19th, and of those from then on
+halves() {
+	echo "$(totals payouts "sale_date < '2026-08-19'") $(totals payouts "sale_date >= '2026-08-19'")"
+}
+
+# split LABEL EXPECTED FOUND: what halves gives
+split() {
+	line "$1" "$(show "${3% *}" "${corrected[0]}")" "$(show "${3#* }" "${corrected[1]}")"
+	expect "$1, days 1 to 18 and 19 to 30" "$2" "$3"
+}
+
+story_failure() {
+	local said did before
+	local -a paid=('36,000|5,394,600.00' '24,000|3,595,500.00')
+	local -a corrected=('36,000|5,263,440.00' '24,000|3,508,148.64')
+	title 'The backfill that fails at day 19'
+	cat <<-'TEXT'
+		The month again, set back to what was paid by a backfill of the old query. The job
+		gets an audit, and a sale of the 19th comes with a price below 0:
+
+		  SELECT alter_job('payouts_daily', audit => 'SELECT min(amount_eur) > 0 FROM staged');
+		  CALL backfill('payouts_daily', '2026-08-01', '2026-08-30');
+	TEXT
+	pay_by owed
+	august
+	before=$(halves)
+	pay_by owed_fixed
+	query "SELECT alter_job('payouts_daily', audit => 'SELECT min(amount_eur) > 0 FROM staged');
+		UPDATE sales SET price_eur = -price_eur WHERE sale_id = 37000" >/dev/null
+	august
+	sed -n '/^ERROR/,$p' <<<"$said" | wrap
+	expect 'days that the failed backfill has loaded' 18 "${did%%|*}"
+	echo
+	echo '  SELECT logical_date, sqlstate, detail FROM load_failures;'
+	query 'SELECT logical_date, sqlstate, detail FROM load_failures' | sed 's/|/ | /g; s/^/  /'
+	expect 'the failure on record' '2026-08-19|IL003|payouts_daily' \
+		"$(query 'SELECT logical_date, sqlstate, job FROM load_failures')"
+	printf '\n  %-18s%20s%20s\n' 'rows, EUR' 'days 1 to 18' 'days 19 to 30'
+	split 'as paid' "${paid[*]}" "$before"
+	split 'after the failure' "${corrected[0]} ${paid[1]}" "$(halves)"
+	query 'UPDATE sales SET price_eur = -price_eur WHERE sale_id = 37000'
+	august 'resume => true'
+	split resumed "${corrected[*]}" "$(halves)"
+	expect 'loads after the failure' '12|3996|3996' "$did"
+	printf '\nWith resume => true only the 12 days that were left were run.\n'
 }
 
 # violation JOB [COLUMNS [OPTION]]: what the first rerun that does not pass has shown
@@ -203,53 +309,61 @@ assert() {
 # show_violation JOB: what assert_idempotent says, but for the rows
 show_violation() {
 	echo "  SELECT assert_idempotent('$1', '2026-08-25');"
-	assert "$1" | sed -n '/^ERROR/p; /^Cause/,$p' | expand -t 2 | fold -s -w 86 | sed 's/ *$//; s/^/  /'
+	assert "$1" | sed -n '/^ERROR/p; /^Cause/,$p' | wrap
 }
 
-# Which days between two have no load of TARGET in the history?
-never_loaded() {
-	query "SELECT string_agg(day::date::text, ' ' ORDER BY day)
-		FROM generate_series(date '2026-08-24', '2026-08-26', '1 day') AS day
-		WHERE NOT EXISTS (SELECT FROM load_history
-			WHERE target = '$1'::regclass AND logical_date = day)"
-}
+# nightly DAY
+nightly() { totals payouts_nightly "sale_date = '$1'"; }
 
 story_clock() {
-	local today day owed clock dated later
+	local month="'payouts_nightly', '2026-08-01', '2026-08-30'" days=(2026-08-{24..26})
+	local today day k dates missing said did owed by_clock=() by_date later
 	title 'The job that asks the clock'
 	cat <<-'TEXT'
-		A job loads "yesterday". Its run for the 25th fails and is repeated on the 27th.
-		Told its date instead, it loads the day that is asked for, whenever it runs.
+		A job loads "yesterday", each night. Its run for the 25th fails and is repeated on the
+		27th: it loads the 26th. No run has an error, and the newest row looks fresh. But a load
+		has a history:
 
+		  SELECT * FROM load_calendar('payouts_nightly', '2026-08-01', '2026-08-30');
 	TEXT
-	# each day at its time, but that of the 25th, on the 26th, fails
-	for today in 2026-08-25 2026-08-27 2026-08-27; do
-		load payouts_by_clock "$(date -u -d "$today - 1 day" +%F)" owed_fixed
+	# each day is loaded on the next, but for the run on the 26th
+	for today in 2026-08-{02..25} 2026-08-27 2026-08-{27..31}; do
+		load payouts_nightly "$(date -u -d "$today - 1 day" +%F)" owed_fixed
 	done | sql >/dev/null
-	for day in 2026-08-24 2026-08-26 2026-08-25; do
-		load payouts_by_date "$day" owed_fixed
-	done | sql >/dev/null
-	printf '  %-18s%20s%20s%20s\n' 'rows, EUR' 'owed' 'loaded by the clock' 'loaded by its date'
-	for day in 2026-08-24 2026-08-25 2026-08-26; do
-		owed=$(totals owed_fixed "sale_date = '$day'")
-		clock=$(totals payouts_by_clock "sale_date = '$day'")
-		dated=$(totals payouts_by_date "sale_date = '$day'")
-		line "$day" "$(show "$owed")" "$(show "$clock" "$owed")" "$(show "$dated" "$owed")"
-		expect "$day, loaded by its date" "$owed" "$dated"
-		case $day in
-			*25)
-				expect "$day, owed" '2,000|292,470.58' "$owed"
-				expect "$day, loaded by the clock" '0|0.00' "$clock"
-				;;
-			*) expect "$day, loaded by the clock" "$owed" "$clock" ;;
-		esac
+	psql -Xq -P footer=off -v ON_ERROR_STOP=1 -c "SELECT * FROM load_calendar($month)" |
+		sed '/^$/d' | wrap
+	expect 'the 25th in the calendar' '25 ?' \
+		"$(query "SELECT ltrim(tue) FROM load_calendar($month) WHERE week LIKE '2026-W35 %'")"
+	dates=$(query "SELECT * FROM missing_dates($month)")
+	printf '\n  SELECT * FROM missing_dates(%s);\n  %s\n' "$month" "${dates/|/ | }"
+	expect 'missing dates' '2026-08-25|never loaded' "$dates"
+	printf '\n  SELECT assert_loaded(%s);\n' "$month"
+	{ query "SELECT assert_loaded($month)" 2>&1 || true; } | wrap
+	missing=$(totals '(SELECT * FROM owed_fixed
+		WHERE sale_id NOT IN (SELECT sale_id FROM payouts_nightly)) AS missing')
+	expect 'missing payouts' '2,000|292,470.58' "$missing"
+	printf '\n%s payouts are missing, %s EUR. A job that is told its date:\n\n' "${missing%|*}" "${missing#*|}"
+	for day in "${days[@]}"; do
+		by_clock+=("$(nightly "$day")")
 	done
-	expect 'days never loaded, by the clock' 2026-08-25 "$(never_loaded payouts_by_clock)"
-	expect 'days never loaded, by date' '' "$(never_loaded payouts_by_date)"
+	query "SELECT create_job('payouts_nightly', 'payouts_nightly',
+		'SELECT * FROM owed_fixed WHERE sale_date = \$1')" >/dev/null
+	run_backfill payouts_nightly 2026-08-24 2026-08-26
+	echo "  CALL backfill('payouts_nightly', '2026-08-24', '2026-08-26');"
+	grep -o '^[^(]*' <<<"$said" | wrap
+	expect 'what that has loaded' '3|2000|0' "$did"
+	printf '\n  %-18s%20s%20s%20s\n' 'rows, EUR' 'owed' 'loaded by the clock' 'loaded by its date'
+	for k in "${!days[@]}"; do
+		day=${days[k]}
+		owed=$(totals owed_fixed "sale_date = '$day'")
+		by_date=$(nightly "$day")
+		line "$day" "$(show "$owed")" "$(show "${by_clock[k]}" "$owed")" "$(show "$by_date" "$owed")"
+		expect "$day, loaded by its date" "$owed" "$by_date"
+	done
+	expect '24th to 26th, loaded by the clock' '2,000|291,815.18 0|0.00 2,000|292,859.68' "${by_clock[*]}"
+	expect 'all days are loaded' t \
+		"$(query "SELECT assert_loaded($month)")"
 	cat <<-'TEXT'
-
-		2,000 payouts are missing, and the newest row looks fresh. load_history tells:
-		of the 24th to the 26th, the 25th was never loaded.
 
 		assert_idempotent tells it before the first night. It runs the job, and again with
 		the clock moved, and undoes all of it:
@@ -370,6 +484,7 @@ story_proof() {
 open_gate
 story_payout
 story_contract
+story_failure
 story_clock
 story_revenue
 story_trap

@@ -44,9 +44,12 @@ CREATE TABLE payouts (
 CREATE TABLE payouts_20260825 PARTITION OF payouts
 	FOR VALUES FROM ('2026-08-25') TO ('2026-08-26');
 
--- for the job that asks the clock, and the one that is told its date
+-- the payouts of a month are a backfill of this job
+SELECT create_job('payouts_daily', 'payouts', 'SELECT * FROM owed WHERE sale_date = $1');
+
+-- for the job that asks the clock, and for a month of its runs
 CREATE TABLE payouts_by_clock (LIKE payouts_append);
-CREATE TABLE payouts_by_date (LIKE payouts_append);
+CREATE TABLE payouts_nightly (LIKE payouts_append);
 
 -- What is owed, moved so that today is 2026-08-26, when the job that asks the clock runs
 -- for the 25th.

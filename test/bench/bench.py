@@ -29,7 +29,7 @@ import time
 
 import hooks
 import report
-from ways import ANSWERS, BEFORE, CASES, OURS, READS, STATES, WAYS
+from ways import ANSWERS, BACKFILLS, BEFORE, CASES, OURS, READS, STATES, WAYS
 
 FIRST_DAY = datetime.date(2026, 1, 1)
 END = '-- end --'
@@ -111,7 +111,13 @@ class Data:
 
     def fill(self, template, day, share):
         return template.format(table=self.table, leaf=self.leaf(day), day=day,
-            next=day + datetime.timedelta(1), source=self.source(share))
+            next=day + datetime.timedelta(1), source=self.source(share),
+            first=self.loaded[0], last=self.loaded[-1])
+
+    def scripts(self, templates, way, share):
+        """What a way runs: for each day, or once for all of them."""
+        days = self.loaded[:1] if way in BACKFILLS else self.loaded
+        return [self.fill(templates[way], day, share) for day in days]
 
     def is_loaded(self):
         return "d BETWEEN '%s' AND '%s'" % (self.loaded[0], self.loaded[-1])
@@ -200,6 +206,8 @@ def all_data():
         Data('wide', 'wide', 3, int(env['BENCH_WIDE_ROWS']), text_8kb),
         Data('year', 'year', int(env['BENCH_DAYS']), int(env['BENCH_DAY_ROWS']), 'md5(id::text)',
             load_all=True),
+        Data('large', 'large', int(env['BENCH_LARGE_DAYS']), int(env['BENCH_LARGE_ROWS']), 'md5(id::text)',
+            load_all=True),
         Data('check', 'checked', 3, int(env['BENCH_CHECK_ROWS']), 'md5(id::text)'),
     ) if data.name in env['BENCH_DATA'].split()]
 
@@ -241,9 +249,9 @@ class Bench:
             data.reset(self.session, state)
         self.prepared = (data, state_name) if way in READS else None
         if way in BEFORE:
-            for day in data.loaded:
-                self.session.run(data.fill(BEFORE[way], day, state.share))
-        scripts = [data.fill(WAYS[way], day, state.share) for day in data.loaded]
+            for script in data.scripts(BEFORE, way, state.share):
+                self.session.run(script)
+        scripts = data.scripts(WAYS, way, state.share)
         readers = data.readers(self.reader_sessions, state)
         error, answers = '', set()
 
@@ -268,6 +276,8 @@ class Bench:
 
         if way in ANSWERS and answers != {ANSWERS[way]}:
             sys.exit('error: %s answered %s instead of %s' % (way, answers, ANSWERS[way]))
+        if way in BACKFILLS:
+            answers = self.methods(len(data.loaded))
         wal = int(self.value("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % lsn))
         # before any scan, since scans prune
         dead = self.sum_over_leaves(data, "(pgstattuple(leaf)).dead_tuple_count") \
@@ -277,8 +287,13 @@ class Bench:
             data.check(self.session, state, way)
         waits = [reader.longest for reader in readers] or ['', '']
         return Measurement(repetition, data.name, state_name, way,
-            ' '.join(sorted(answers)) if way in OURS else '', seconds, wal, dead, heap,
+            ' '.join(sorted(answers)) if way in OURS | BACKFILLS else '', seconds, wal, dead, heap,
             *waits, sum(reader.wrong for reader in readers), '')
+
+    def methods(self, loads):
+        """The methods of the last loads."""
+        return set(self.session.run(
+            "SELECT method FROM load_history ORDER BY id DESC LIMIT %d;" % loads))
 
     def measure_hooks(self, note):
         rounds = int(os.environ['BENCH_HOOKS_ROUNDS'])

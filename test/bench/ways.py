@@ -48,9 +48,20 @@ def undone(command, runs):
     return ("BEGIN;%sROLLBACK;\n" % by_hand(command)) * runs
 
 
-def create_job(command):
+def create_job(definition):
     return ("SELECT drop_job('{table}', if_exists => true);\n"
-        "SELECT create_job('{table}', command => $$%s$$);" % COMMANDS[command].replace('{date}', '$1'))
+        "SELECT create_job('{table}', %s);" % definition)
+
+
+def create_command_job(command):
+    return create_job("command => $$%s$$" % COMMANDS[command].replace('{date}', '$1'))
+
+
+CREATE_LOAD_JOB = create_job("'{table}', 'SELECT * FROM {source} WHERE d = $1'")
+
+
+def backfill(workers):
+    return "CALL backfill('{table}', '{first}', '{last}', workers => %d);" % workers
 
 
 # a check that does not pass, or does another number of runs, has another answer
@@ -107,6 +118,9 @@ DELETE FROM {table} AS dbt_internal_dest WHERE (d, id) IN (
 SELECT method FROM merge_rows('{table}', '{day}', 'SELECT * FROM {source} WHERE d = $1',
     ARRAY['d', 'id']);
 """,
+    'backfill': backfill(1),
+    'backfill_retry': backfill(1),
+    'backfill_2_workers': backfill(2),
     # checks of jobs, and as many runs of each by hand, undone
     'check_delete_insert': CHECK,
     'runs_delete_insert': undone('delete_insert', 4),
@@ -124,12 +138,17 @@ SELECT method FROM merge_rows('{table}', '{day}', 'SELECT * FROM {source} WHERE 
     'sum_of_text_hashes': on_one_core(
         "SELECT count(*), sum(hashtextextended(f::text, 0)) FROM {table} f WHERE d = '{day}';"),
 }
+# these load all days of a table by one call, the others each day by one
+BACKFILLS = {'backfill', 'backfill_retry', 'backfill_2_workers'}
 OURS = {'auto', 'retry', 'swap', 'diff', 'delete', 'merge'}
 # what has happened before a way is measured: the load that is tried again, the job
 BEFORE = {
     'retry': ours('auto'),
-    'check_delete_insert': create_job('delete_insert'),
-    'check_on_conflict': create_job('on_conflict'),
+    'backfill': CREATE_LOAD_JOB,
+    'backfill_retry': CREATE_LOAD_JOB + backfill(1),
+    'backfill_2_workers': CREATE_LOAD_JOB,
+    'check_delete_insert': create_command_job('delete_insert'),
+    'check_on_conflict': create_command_job('on_conflict'),
 }
 # what a way has to answer
 ANSWERS = {'check_delete_insert': 't|4', 'check_on_conflict': 't|2'}
@@ -172,8 +191,12 @@ CASES = {
         ('100%', 'delete_insert truncate_insert create_attach auto swap diff'),
     ],
     'year': [
-        ('unchanged', 'delete_insert auto retry'),
-        ('100%', 'delete_insert auto swap diff'),
+        ('unchanged', 'delete_insert auto retry backfill_retry'),
+        ('100%', 'delete_insert auto swap diff backfill'),
+    ],
+    'large': [
+        ('unchanged', 'backfill_retry'),
+        ('100%', 'backfill backfill_2_workers'),
     ],
     'check': [
         ('unchanged', 'check_delete_insert runs_delete_insert check_on_conflict runs_on_conflict'),
