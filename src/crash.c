@@ -108,8 +108,7 @@ lose_from_table(const IloadImage *image, IloadLoss loss, TransactionId since)
 	char	   *text = psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t USING " LOST_NAME " AS l"
 								" WHERE t.ctid OPERATOR(pg_catalog.=) l.tid"
 								" AND t.tableoid OPERATOR(pg_catalog.=) %u::pg_catalog.oid",
-								quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
-														   get_rel_name(relid)),
+								iload_table_name(relid),
 								image->relid);
 	SPIPlanPtr	plan;
 	int			result;

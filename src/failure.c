@@ -2,8 +2,8 @@
  * failure.c
  *		The table load_failures: one row for each load that a backfill saw fail.
  *
- * A load that fails undoes its transaction, and a row about it with it.  So the row
- * is written by who has caught the error, in a transaction that comes after it.
+ * A load that fails undoes its subtransaction, and a row about it with it.  So the row
+ * is written by who has caught the error, when that has been rolled back.
  */
 #include "postgres.h"
 
@@ -16,6 +16,7 @@
 
 #include "failure.h"
 #include "own_table.h"
+#include "root.h"
 
 #define FAILURE_TABLE	"load_failures"
 
@@ -27,17 +28,6 @@
 	"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13"
 #define FAILURE_NPARAMETERS 13
 
-/* The name of a table, qualified and quoted; NULL where it is gone by now. */
-static char *
-table_name(Oid target)
-{
-	char	   *name = get_rel_name(target);
-
-	if (name == NULL)
-		return NULL;
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(target)), name);
-}
-
 static void
 fill_values(IloadOwnValues *values, const IloadFailure *failure)
 {
@@ -45,7 +35,7 @@ fill_values(IloadOwnValues *values, const IloadFailure *failure)
 
 	iload_own_values_add(values, REGCLASSOID, ObjectIdGetDatum(failure->target),
 						 !OidIsValid(failure->target));
-	iload_own_values_add_text(values, table_name(failure->target));
+	iload_own_values_add_text(values, iload_table_name(failure->target));
 	iload_own_values_add_text(values, failure->job);
 	iload_own_values_add(values, DATEOID, DateADTGetDatum(failure->date), false);
 	iload_own_values_add_text(values, failure->lower_bound);

@@ -27,7 +27,7 @@
 	" LIMIT 1"
 
 /*
- * Read a limit: bytes as '16MB', or time as '30s' or an interval of SQL.  The other one
+ * Read a limit: bytes as '16MB', or time as '30s' or '5min'.  The other one
  * becomes 0.  NULL is no limit.
  *
  * Errors: what is neither; a user who may not see what standbys have replayed.

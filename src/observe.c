@@ -70,21 +70,10 @@ iload_observe_is_on(void)
 	return observation != NULL;
 }
 
-/* A table's name in messages and for looking it up, or NULL where it is gone. */
-char *
-iload_observe_table_name(Oid relid)
-{
-	char	   *name = get_rel_name(relid);
-
-	if (name == NULL)
-		return NULL;
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
-}
-
 static char *
 root_name(Oid relid)
 {
-	return iload_observe_table_name(iload_root(relid));
+	return iload_table_name(iload_root(relid));
 }
 
 /* Note, once, something that cannot be undone or was not seen: a full sentence. */
@@ -157,7 +146,7 @@ find_write(List **writes, char *name, char *root)
 static IloadWrite *
 add_write(Oid relid)
 {
-	return find_write(&observation->writes, iload_observe_table_name(relid), root_name(relid));
+	return find_write(&observation->writes, iload_table_name(relid), root_name(relid));
 }
 
 /* Read the server's counters of this subtransaction level. */
@@ -749,7 +738,7 @@ observe_drop(Oid relid)
 	MemoryContext old = MemoryContextSwitchTo(observation->context);
 
 	if (is_observed(relid))
-		(void) find_write(&observation->dropped, iload_observe_table_name(relid),
+		(void) find_write(&observation->dropped, iload_table_name(relid),
 						  root_name(relid));
 	MemoryContextSwitchTo(old);
 }

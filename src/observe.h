@@ -76,6 +76,5 @@ extern void iload_observe_clock_literal(Query *query, const char *text, const ch
 										int location);
 extern bool iload_observe_has_deferred(void);
 extern void iload_observe_note(const char *format,...) pg_attribute_printf(1, 2);
-extern char *iload_observe_table_name(Oid relid);
 
 #endif

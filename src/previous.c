@@ -23,6 +23,7 @@
 #include "own_table.h"
 #include "previous.h"
 #include "query.h"
+#include "root.h"
 
 #define PREVIOUS_TABLE "previous_versions"
 
@@ -106,13 +107,6 @@ execute(const char *text, int expected)
 	if (SPI_execute(text, false, 0) != expected)
 		elog(ERROR, "could not execute \"%s\"", text);
 	SPI_finish();
-}
-
-static char *
-table_name(Oid relid)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
-									  get_rel_name(relid));
 }
 
 /*
@@ -212,11 +206,11 @@ iload_previous_keep(Oid schema, const IloadSlice *slice, const IloadColumns *col
 	if (!OidIsValid(relid))
 		relid = make_table(slice, columns);
 	change_version(schema, slice, "DELETE FROM", "", SPI_OK_DELETE);
-	execute(psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t WHERE %s", table_name(relid),
+	execute(psprintf(ILOAD_QUERY_MARK "DELETE FROM %s AS t WHERE %s", iload_table_name(relid),
 					 iload_slice_literal_predicate(slice)),
 			SPI_OK_DELETE);
 	execute(psprintf(ILOAD_QUERY_MARK "INSERT INTO %s (%s) SELECT %s FROM %s AS t WHERE %s",
-					 table_name(relid), list, iload_columns_list(columns, "t"),
+					 iload_table_name(relid), list, iload_columns_list(columns, "t"),
 					 iload_slice_table(slice), iload_slice_literal_predicate(slice)),
 			SPI_OK_INSERT);
 	note_version(schema, slice, relid, started);

@@ -239,8 +239,7 @@ iload_slice_contains(IloadSlice *slice, Datum value)
 char *
 iload_slice_table(const IloadSlice *slice)
 {
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(slice->target)),
-									  get_rel_name(slice->target));
+	return iload_table_name(slice->target);
 }
 
 /* The slice for messages: "[lower, upper)", or the one value. */

@@ -18,6 +18,7 @@
 #include "load_result.h"
 #include "previous.h"
 #include "query.h"
+#include "root.h"
 #include "target.h"
 
 PG_FUNCTION_INFO_V1(iload_undo_load);
@@ -38,8 +39,7 @@ previous_query(Oid schema, Relation target, const IloadSlice *slice)
 				 errhint("Versions are kept by loads with keep_previous => true.")));
 	return psprintf(ILOAD_QUERY_MARK "SELECT %s FROM %s AS t WHERE %s",
 					iload_columns_list(columns, "t"),
-					quote_qualified_identifier(get_namespace_name(get_rel_namespace(kept)),
-											   get_rel_name(kept)),
+					iload_table_name(kept),
 					iload_slice_literal_predicate(slice));
 }
 
