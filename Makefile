@@ -2,6 +2,9 @@
 #
 #   make, make install      build and install for the pg_config in PATH (or PG_CONFIG=...)
 #   make test               every test, on a throwaway server; installs what is missing
+#   make test-clients       drivers and a pooler, on a throwaway server
+#   make test-dbt           the dbt package of examples/dbt, likewise
+#   make test-airflow       the Airflow DAGs of examples/airflow, likewise
 #   make demo               the demo, on a throwaway server
 #   make bench              all ways to load, by hand and ours, measured side by side
 #   make check-format       does pgindent leave src/ as it is?
@@ -112,6 +115,9 @@ endif
 test:
 	test/run-suites
 
+test-clients test-dbt test-airflow:
+	test/run-python $(@:test-%=%)
+
 demo:
 	test/run-demo
 
@@ -124,4 +130,4 @@ check-format:
 format:
 	ci/format --write
 
-.PHONY: test demo bench check-format format
+.PHONY: test test-clients test-dbt test-airflow demo bench check-format format
