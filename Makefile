@@ -56,6 +56,7 @@ REGRESS = \
 	preview \
 	run_once \
 	backfill \
+	error_fields \
 	privileges
 ISOLATION = \
 	same_day \

@@ -21,6 +21,7 @@
 #include "argument.h"
 #include "check.h"
 #include "errcodes.h"
+#include "error_fields.h"
 #include "query.h"
 
 PG_FUNCTION_INFO_V1(iload_assert_idempotent);
@@ -196,6 +197,18 @@ violation_detail(const IloadRerunResult *rerun, const IloadViolation *violation)
 	return text.data;
 }
 
+/* For ereport: the table that differs, or what the error of the rerun names. */
+static int
+errviolation(const IloadViolation *violation)
+{
+	IloadErrorFields fields;
+
+	if (violation->error == NULL)
+		return iload_errtablename(violation->difference->relation);
+	iload_error_fields_get(violation->error, &fields);
+	return iload_errfields(&fields);
+}
+
 static void
 tell_notes(const Request *request)
 {
@@ -224,7 +237,8 @@ iload_assert_idempotent(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_ILOAD_NOT_IDEMPOTENT),
 				 errmsg_internal("%s", violation_message(request, rerun, violation)),
 				 errdetail_internal("%s", violation_detail(rerun, violation)),
-				 errhint("%s", violation->cause->hint)));
+				 errhint("%s", violation->cause->hint),
+				 errviolation(violation)));
 	PG_RETURN_BOOL(true);
 }
 

@@ -14,6 +14,7 @@
 
 #include "audit.h"
 #include "errcodes.h"
+#include "error_fields.h"
 #include "named_store.h"
 #include "query.h"
 
@@ -121,5 +122,6 @@ iload_audit_check(IloadStage *stage, IloadSlice *slice, const char *audit, Snaps
 			 result.rows != 1 ? errdetail("It returned " UINT64_FORMAT " rows; one was expected.", result.rows) :
 			 errdetail("It returned %s for " UINT64_FORMAT " staged rows.",
 					   result.isnull ? "null" : "false", stage->fingerprint.rows),
-			 errhint("Nothing was written. Look at what the query returns, and at the audit.")));
+			 errhint("Nothing was written. Look at what the query returns, and at the audit."),
+			 iload_errtable(slice->target)));
 }

@@ -507,7 +507,8 @@ raise_failure(const Leader *leader)
 			 errmsg("backfill of job \"%s\" failed at %s: %s", leader->job->name,
 					iload_task_date(failed), failed->message),
 			 errdetail("%s", outcome_text(leader)),
-			 errhint("Slices that are done stay done. Mend the cause and call it again; with resume => true these are skipped.")));
+			 errhint("Slices that are done stay done. Mend the cause and call it again; with resume => true these are skipped."),
+			 iload_errfields(&failed->fields)));
 }
 
 /* All slices have ended, or no more are run. */

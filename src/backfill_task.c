@@ -147,6 +147,7 @@ iload_task_fail(const IloadBackfill *backfill, const IloadJob *job, IloadTask *t
 	task->sqlstate = error->sqlerrcode;
 	strlcpy(task->message, error->message,
 			pg_mbcliplen(error->message, strlen(error->message), sizeof(task->message) - 1) + 1);
+	iload_error_fields_get(error, &task->fields);
 	iload_failure_record(backfill->schema, &failure);
 }
 

@@ -9,6 +9,7 @@
 #include "storage/proc.h"
 #include "utils/date.h"
 
+#include "error_fields.h"
 #include "job.h"
 
 typedef enum IloadTaskState
@@ -39,6 +40,7 @@ typedef struct IloadTask
 	uint64		updated;
 	int			sqlstate;		/* FAILED */
 	char		message[256];
+	IloadErrorFields fields;
 } IloadTask;
 
 /*

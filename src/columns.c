@@ -52,7 +52,7 @@ check_ignored(Relation target, const char *key, List *ignored)
 					 errmsg("key column \"%s\" of table \"%s\" cannot be ignored",
 							key, RelationGetRelationName(target)),
 					 errdetail("It is named in ignore_columns."),
-					 errtable(target)));
+					 errtablecolname(target, key)));
 	}
 }
 
@@ -81,7 +81,8 @@ iload_columns_create(Relation target, const char *key, List *ignored)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("table \"%s\" has no column that can be loaded",
-						RelationGetRelationName(target))));
+						RelationGetRelationName(target)),
+				 errtable(target)));
 
 	columns->desc = CreateTemplateTupleDesc(n);
 	for (int i = 0; i < n; i++)

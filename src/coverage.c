@@ -27,6 +27,7 @@
 #include "argument.h"
 #include "coverage.h"
 #include "errcodes.h"
+#include "error_fields.h"
 #include "own_table.h"
 #include "slice.h"
 
@@ -328,7 +329,8 @@ raise_not_loaded(const Coverage *coverage, bool allow_empty, uint64 nmissing)
 					nmissing, SPI_processed, get_rel_name(coverage->target)),
 			 errdetail("Days that are missing: %s.", list.data),
 			 errhint("Load these days. Errors of a backfill are in the table %s.",
-					 iload_own_table_name(coverage->schema, FAILURE_TABLE))));
+					 iload_own_table_name(coverage->schema, FAILURE_TABLE)),
+			 iload_errtable(coverage->target)));
 }
 
 /*

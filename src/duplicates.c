@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "duplicates.h"
+#include "error_fields.h"
 
 /* Bits of a map for each row; with so many, few rows meet by chance. */
 #define BITS_PER_ROW	16
@@ -254,7 +255,8 @@ check_tie(IloadStage *stage, const IloadMergeKey *key, TupleTableSlot *winner,
 														   get_number(suspect, SUSPECT_ORDINAL)))),
 			 key->version == NULL ?
 			 errhint("Let the query return one row for each key, or name a column that tells which row is newer, with version => '...'.") :
-			 errhint("Let the query return one row for each key and version.")));
+			 errhint("Let the query return one row for each key and version."),
+			 iload_errtable(stage->slice->target)));
 }
 
 /* Walk over the sorted suspects and put the ordinals of those that are not written. */

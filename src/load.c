@@ -33,6 +33,7 @@
 #include "audit.h"
 #include "diff.h"
 #include "errcodes.h"
+#include "error_fields.h"
 #include "guc.h"
 #include "history.h"
 #include "live.h"
@@ -112,7 +113,8 @@ check_serialization(Load *load)
 				 errmsg("could not serialize access due to concurrent update"),
 				 errdetail("Slice %s of table \"%s\" was changed by a transaction that this one's snapshot does not see.",
 						   iload_slice_text(load->slice), load->slice->table_name),
-				 errhint("The transaction might succeed if retried.")));
+				 errhint("The transaction might succeed if retried."),
+				 iload_errtable(load->slice->target)));
 }
 
 /* Refuse to turn a slice with rows into an empty one, unless told to. */
@@ -127,7 +129,8 @@ check_empty(Load *load)
 			 errmsg("query returned no rows, but slice %s of table \"%s\" has " UINT64_FORMAT,
 					iload_slice_text(load->slice), load->slice->table_name, load->before.rows),
 			 errdetail("An empty result would empty the slice."),
-			 errhint("If that is meant, pass on_empty => 'replace'; to leave the slice as it is, on_empty => 'keep'.")));
+			 errhint("If that is meant, pass on_empty => 'replace'; to leave the slice as it is, on_empty => 'keep'."),
+			 iload_errtable(load->slice->target)));
 }
 
 /* The gaps that rows of the query fall into; others need no partition. */
@@ -174,7 +177,8 @@ report_gaps(Load *load, List *gaps)
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("table \"%s\" has no partition for slice %s",
 							load->slice->table_name, iload_slice_text(load->slice)),
-					 errhint("Create the partition, or pass create_partition => true.")));
+					 errhint("Create the partition, or pass create_partition => true."),
+					 iload_errtable(load->slice->target)));
 		if (load->options->create_partition)
 			ereport(NOTICE,
 					(errmsg("loading slice %s of table \"%s\" into default partition \"%s\"",
@@ -232,7 +236,8 @@ refuse_method(Load *load, int sqlstate, const char *detail, const char *hint)
 					iload_method_name(load->options->method), iload_slice_text(load->slice),
 					load->slice->table_name),
 			 errdetail_internal("%s", detail),
-			 errhint("%s", hint)));
+			 errhint("%s", hint),
+			 iload_errtable(load->slice->target)));
 }
 
 /* A method that was asked for by name and cannot be is an error, before the query runs. */

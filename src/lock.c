@@ -52,6 +52,7 @@
 
 #include "compat.h"
 #include "errcodes.h"
+#include "error_fields.h"
 #include "lock.h"
 
 #define ILOAD_LOCK_TARGET	0x494C
@@ -297,7 +298,8 @@ lock_one(IloadSlice *slice, SliceLock *lock, IloadIfRunning if_running)
 			 pids != NULL ? errdetail("It runs in process %s.", pids) :
 			 errdetail("It has just ended, is a prepared transaction, or waits itself for yet another one."),
 			 pids != NULL ? errhint("Wait for it with if_running => 'wait', or end it with if_running => 'cancel'.") :
-			 errhint("Wait for it with if_running => 'wait'.")));
+			 errhint("Wait for it with if_running => 'wait'."),
+			 iload_errtable(slice->target)));
 }
 
 static uint32

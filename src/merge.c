@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 
 #include "duplicates.h"
+#include "error_fields.h"
 #include "merge.h"
 #include "named_store.h"
 #include "place_sort.h"
@@ -301,7 +302,8 @@ several_stored(Merge *merge, TupleTableSlot *row)
 			 errmsg("slice %s of table \"%s\" has more than one row for a key that the query returned",
 					iload_slice_text(merge->live->slice), merge->live->slice->table_name),
 			 errdetail("The key is %s.", iload_merge_key_text(merge->key, row)),
-			 errhint("Remove all but one of them, or name more columns in the key.")));
+			 errhint("Remove all but one of them, or name more columns in the key."),
+			 iload_errtable(merge->live->slice->target)));
 }
 
 /* The staged row at an ordinal, at or behind the current one. */

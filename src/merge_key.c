@@ -42,7 +42,7 @@ find_position(Relation target, const IloadColumns *columns, const char *option, 
 			 errmsg("query lacks the column \"%s\" of table \"%s\"",
 					name, RelationGetRelationName(target)),
 			 errdetail("It is named in %s.", option),
-			 errtable(target)));
+			 errtablecolname(target, name)));
 }
 
 static bool
@@ -67,7 +67,7 @@ describe_column(IloadMergeColumn *column, Relation target, const IloadColumns *c
 				 errmsg("column \"%s\" of table \"%s\" cannot be ignored",
 						name, RelationGetRelationName(target)),
 				 errdetail("It is named in both %s and ignore_columns.", option),
-				 errtable(target)));
+				 errtablecolname(target, name)));
 	column->name = quote_identifier(pstrdup(name));
 	column->att = TupleDescAttr(columns->desc, column->position - 1);
 	column->type = lookup_type_cache(column->att->atttypid,
@@ -79,7 +79,7 @@ describe_column(IloadMergeColumn *column, Relation target, const IloadColumns *c
 				 errmsg("column \"%s\" of type %s cannot be named in %s",
 						name, format_type_be(column->att->atttypid), option),
 				 errdetail("The type has no default btree operator class."),
-				 errtable(target)));
+				 errtablecolname(target, name)));
 	column->op_eq = iload_operator_text(column->type->eq_opr);
 	column->op_gt = iload_operator_text(column->type->gt_opr);
 }

@@ -37,6 +37,7 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "error_fields.h"
 #include "partition.h"
 #include "query.h"
 #include "sibling.h"
@@ -336,7 +337,8 @@ check_number(IloadSlice *slice, IloadGap *gap)
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("slice %s of table \"%s\" needs more than %d new partitions",
 							iload_slice_text(slice), slice->table_name, MAX_NEW_PARTITIONS),
-					 errhint("Create them first, or load smaller slices.")));
+					 errhint("Create them first, or load smaller slices."),
+					 iload_errtable(slice->target)));
 		iload_sibling_of_range(slice->key, gap, at, &sibling, &lower, &at);
 	}
 }
@@ -396,12 +398,14 @@ iload_partition_create(IloadSlice *slice, IloadGap *gap)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("table \"%s\" has no partition for slice %s", name, iload_slice_text(slice)),
 				 errdetail("The bounds of a new one cannot be told from the slice."),
-				 errhint("Create the partition first.")));
+				 errhint("Create the partition first."),
+				 iload_errtable(gap->parent)));
 	if (!iload_class_ownercheck(gap->parent, GetUserId()))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("table \"%s\" has no partition for slice %s", name, iload_slice_text(slice)),
 				 errdetail("Only its owner can create one."),
-				 errhint("Let the owner create the partition first.")));
+				 errhint("Let the owner create the partition first."),
+				 iload_errtable(gap->parent)));
 	return by_list ? create_for_value(slice, gap) : create_for_range(slice, gap);
 }

@@ -20,6 +20,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "error_fields.h"
 #include "own_table.h"
 #include "previous.h"
 #include "query.h"
@@ -77,7 +78,8 @@ check_owner(Oid relid, Oid target)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("table \"%s\" of kept rows is not owned by the owner of table \"%s\"",
 					get_rel_name(relid), get_rel_name(target)),
-			 errhint("Use ALTER TABLE ... OWNER TO, or drop it: the next load makes it anew.")));
+			 errhint("Use ALTER TABLE ... OWNER TO, or drop it: the next load makes it anew."),
+			 iload_errtable(relid)));
 }
 
 /* The table that holds versions of slices of a target, or InvalidOid. */
@@ -129,7 +131,8 @@ make_table(const IloadSlice *slice, const IloadColumns *columns)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot make the table of kept rows of table \"%s\"", slice->table_name),
 				 errdetail("It belongs to the table's owner, whose rights you do not have."),
-				 errhint("Let the owner run the first load with keep_previous => true.")));
+				 errhint("Let the owner run the first load with keep_previous => true."),
+				 iload_errtable(slice->target)));
 	GetUserIdAndSecContext(&user, &context);
 	SetUserIdAndSecContext(owner, context | SECURITY_LOCAL_USERID_CHANGE);
 	execute(psprintf(ILOAD_QUERY_MARK "CREATE TABLE %s AS SELECT %s FROM %s AS t WITH NO DATA",

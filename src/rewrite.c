@@ -31,6 +31,7 @@
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
+#include "error_fields.h"
 #include "named_store.h"
 #include "progress.h"
 #include "query.h"
@@ -159,7 +160,8 @@ same_key_predicate(Oid relid, ArrayType *attnums)
  * rows would be deleted, or lose their reference, though the key stays.
  */
 static void
-check_cascade(IloadRewrite *rewrite, const char *constraint, Oid relid, ArrayType *attnums)
+check_cascade(IloadRewrite *rewrite, const char *constraint, Oid conrelid, Oid relid,
+			  ArrayType *attnums)
 {
 	uint64		found;
 
@@ -177,7 +179,9 @@ check_cascade(IloadRewrite *rewrite, const char *constraint, Oid relid, ArrayTyp
 				 errmsg("cannot replace rows of table \"%s\" that foreign key \"%s\" refers to",
 						rewrite->slice->table_name, constraint),
 				 errdetail("The foreign key acts on the referring rows when a row is deleted, and would do so for rows that are replaced by others with the same key."),
-				 errhint("Define the foreign key as ON DELETE NO ACTION, which allows rows to be replaced.")));
+				 errhint("Define the foreign key as ON DELETE NO ACTION, which allows rows to be replaced."),
+				 iload_errtable(conrelid),
+				 err_generic_string(PG_DIAG_CONSTRAINT_NAME, constraint)));
 }
 
 /* The OIDs of the leaves and of the tables above them, as an array. */
@@ -218,7 +222,7 @@ check_cascades(IloadRewrite *rewrite)
 	values[0] = ObjectIdGetDatum(rewrite->slice->target);
 	values[1] = tree_oids(rewrite->leaves);
 	if (SPI_execute_with_args(ILOAD_QUERY_MARK "SELECT DISTINCT ON (c.confrelid, c.confkey)"
-							  " c.conname, c.confrelid, c.confkey"
+							  " c.conname, c.conrelid, c.confrelid, c.confkey"
 							  " FROM pg_catalog.pg_constraint c"
 							  " WHERE (c.confrelid OPERATOR(pg_catalog.=) $1"
 							  " OR c.confrelid OPERATOR(pg_catalog.=) ANY ($2)"
@@ -234,11 +238,13 @@ check_cascades(IloadRewrite *rewrite)
 	{
 		HeapTuple	row = constraints->vals[i];
 		bool		isnull;
-		Datum		confrelid = SPI_getbinval(row, constraints->tupdesc, 2, &isnull);
-		Datum		confkey = SPI_getbinval(row, constraints->tupdesc, 3, &isnull);
+		Datum		conrelid = SPI_getbinval(row, constraints->tupdesc, 2, &isnull);
+		Datum		confrelid = SPI_getbinval(row, constraints->tupdesc, 3, &isnull);
+		Datum		confkey = SPI_getbinval(row, constraints->tupdesc, 4, &isnull);
 
 		check_cascade(rewrite, SPI_getvalue(row, constraints->tupdesc, 1),
-					  DatumGetObjectId(confrelid), DatumGetArrayTypeP(confkey));
+					  DatumGetObjectId(conrelid), DatumGetObjectId(confrelid),
+					  DatumGetArrayTypeP(confkey));
 	}
 }
 
@@ -456,13 +462,15 @@ check_done(IloadRewrite *rewrite, bool update, uint64 wanted, uint64 done)
 						iload_slice_text(rewrite->slice), rewrite->slice->table_name,
 						update ? "updated" : "deleted"),
 				 errdetail("Of " UINT64_FORMAT " rows to %s, " UINT64_FORMAT " were. A %s of the table keeps the others.",
-						   wanted, update ? "update" : "delete", done, keeper)));
+						   wanted, update ? "update" : "delete", done, keeper),
+				 iload_errtable(rewrite->slice->target)));
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("could not serialize access due to concurrent update"),
 			 errdetail("Rows of slice %s of table \"%s\" were changed while it was being loaded.",
 					   iload_slice_text(rewrite->slice), rewrite->slice->table_name),
-			 errhint("The transaction might succeed if retried.")));
+			 errhint("The transaction might succeed if retried."),
+			 iload_errtable(rewrite->slice->target)));
 }
 
 /*

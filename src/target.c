@@ -13,6 +13,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "error_fields.h"
 #include "target.h"
 
 static void
@@ -31,11 +32,13 @@ check_kind(Oid relid)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" cannot be the target of a load", name),
 				 errdetail_relkind_not_supported(kind),
-				 errhint("A target is a table, a partitioned table or a foreign table.")));
+				 errhint("A target is a table, a partitioned table or a foreign table."),
+				 iload_errtable(relid)));
 	if (relid < FirstUnpinnedObjectId)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied: \"%s\" is a system catalog", name)));
+				 errmsg("permission denied: \"%s\" is a system catalog", name),
+				 iload_errtable(relid)));
 }
 
 /*
@@ -76,7 +79,8 @@ check_privileges(Oid relid, AclMode needed)
 				 errdetail("A %s needs SELECT, INSERT and %s on its target; role \"%s\" lacks %s.",
 						   needed == MERGE_RIGHTS ? "merge" : "load",
 						   needed == MERGE_RIGHTS ? "UPDATE" : "DELETE",
-						   GetUserNameFromId(GetUserId(), false), missing.data)));
+						   GetUserNameFromId(GetUserId(), false), missing.data),
+				 iload_errtable(relid)));
 }
 
 /* What was checked before the wait for the lock is checked again after it. */
@@ -95,7 +99,8 @@ open_target(Oid relid, LOCKMODE lockmode, AclMode needed)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("temporary table \"%s\" of another session cannot be the target of a load",
-						RelationGetRelationName(target))));
+						RelationGetRelationName(target)),
+				 errtable(target)));
 	return target;
 }
 

@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "argument.h"
+#include "error_fields.h"
 #include "load.h"
 #include "load_result.h"
 #include "previous.h"
@@ -36,7 +37,8 @@ previous_query(Oid schema, Relation target, const IloadSlice *slice)
 				 errmsg("no previous version of slice %s of table \"%s\" is kept",
 						iload_slice_text(slice), slice->table_name),
 				 errdetail("The last load that changed it kept none, or it was undone before."),
-				 errhint("Versions are kept by loads with keep_previous => true.")));
+				 errhint("Versions are kept by loads with keep_previous => true."),
+				 iload_errtable(slice->target)));
 	return psprintf(ILOAD_QUERY_MARK "SELECT %s FROM %s AS t WHERE %s",
 					iload_columns_list(columns, "t"),
 					iload_table_name(kept),
