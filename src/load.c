@@ -348,10 +348,13 @@ is_unchanged(Load *load)
 static bool
 try_swap(Load *load)
 {
-	load->no_swap = iload_swap_apply(load->target, load->stage, load->live, load->snapshot);
+	bool		by_name = load->options->method == ILOAD_METHOD_SWAP;
+
+	load->no_swap = iload_swap_apply(load->target, load->stage, load->live, load->snapshot,
+									 by_name);
 	if (load->no_swap != NULL)
 	{
-		if (load->options->method == ILOAD_METHOD_SWAP)
+		if (by_name)
 			refuse_method(load, ERRCODE_LOCK_NOT_AVAILABLE,
 						  psprintf("In the end, %s.", load->no_swap),
 						  "Try again, raise idempotent_load.swap_patience, or leave the choice to 'auto'.");

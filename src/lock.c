@@ -483,7 +483,7 @@ iload_lock_waiters(int *n)
 }
 
 /*
- * The transactions, "*n" of them, that hold a lock on one of "relids".  The array
+ * The other transactions, "*n" of them, that hold a lock on one of "relids".  The array
  * lives in the current context.
  */
 VirtualTransactionId *
@@ -498,6 +498,7 @@ iload_lock_holders(List *relids, int *n)
 		LockInstanceData *lock = &data->locks[i];
 
 		if (lock->locktag.locktag_type == LOCKTAG_RELATION && lock->holdMask != 0 &&
+			lock->pid != MyProcPid &&
 			lock->locktag.locktag_field1 == MyDatabaseId &&
 			list_member_oid(relids, lock->locktag.locktag_field2))
 			vxids[(*n)++] = iload_lock_vxid(lock);

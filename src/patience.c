@@ -13,6 +13,10 @@
  *
  * The locks.  A request that waits stops all later readers, so it is made for a
  * short time only, again and again, with longer pauses in which readers go on.
+ *
+ * A transaction that has outlasted a load's patience is not waited for by later loads
+ * of the session, but where they insist: each slice of a backfill beside a long
+ * pg_dump would wait for nothing.
  */
 #include "postgres.h"
 
@@ -39,11 +43,17 @@
 #define FIRST_LOOK		1
 #define LONGEST_LOOK	100
 
-/* "target" is for the progress that is shown. */
+/* Transactions that have outlasted a load of this session, the last ones; a ring. */
+#define NOUTLASTED		16
+static VirtualTransactionId outlasted[NOUTLASTED];
+static int	next_outlasted = 0;
+
+/* "target" is for the progress that is shown; for "insists", see above. */
 void
-iload_patience_begin(IloadPatience *patience, Oid target)
+iload_patience_begin(IloadPatience *patience, Oid target, bool insists)
 {
 	patience->target = target;
+	patience->insists = insists;
 	patience->left = iload_swap_patience;
 }
 
@@ -114,6 +124,31 @@ still_waited_for(VirtualTransactionId *set, int n)
 	return intersect(set, n, others, nothers, false);
 }
 
+static void
+remember_outlasted(const VirtualTransactionId *set, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (contains(outlasted, NOUTLASTED, set[i]))
+			continue;
+		outlasted[next_outlasted] = set[i];
+		next_outlasted = (next_outlasted + 1) % NOUTLASTED;
+	}
+}
+
+static bool
+any_has_outlasted_us(const IloadPatience *patience, const VirtualTransactionId *set, int n)
+{
+	if (patience->insists)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (contains(outlasted, NOUTLASTED, set[i]))
+			return true;
+	}
+	return false;
+}
+
 static bool
 any_waits_for_us(const VirtualTransactionId *set, int n)
 {
@@ -157,7 +192,8 @@ iload_patience_is_needed(void)
 /*
  * Wait until the transactions that have a snapshot now have given it up.  False
  * where patience ran out first, or where that would be in vain: one that waits for
- * us keeps its snapshot until we end.
+ * us keeps its snapshot until we end, and one that has outlasted us before will do so
+ * again.
  */
 bool
 iload_patience_snapshots(IloadPatience *patience)
@@ -174,11 +210,16 @@ iload_patience_snapshots(IloadPatience *patience)
 		MemoryContext old = MemoryContextSwitchTo(look);
 
 		n = still_waited_for(waited, n);
-		in_vain = any_waits_for_us(waited, n);
+		in_vain = any_has_outlasted_us(patience, waited, n) || any_waits_for_us(waited, n);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(look);
-		if (n == 0 || in_vain || !pause_for(patience, ms))
+		if (n == 0 || in_vain)
 			break;
+		if (!pause_for(patience, ms))
+		{
+			remember_outlasted(waited, n);
+			break;
+		}
 		ms = Min(ms * 2, LONGEST_LOOK);
 	}
 	MemoryContextDelete(look);
@@ -219,25 +260,37 @@ try_lock(List *relids)
 	return false;
 }
 
-/* Does a transaction that holds a lock on one of "relids" wait for us? */
+/* Is it in vain to wait for those that hold a lock on one of "relids"? */
 static bool
-any_holder_waits_for_us(List *relids)
+is_in_vain(const IloadPatience *patience, List *relids)
 {
 	MemoryContext look = look_context();
 	MemoryContext old = MemoryContextSwitchTo(look);
 	int			n;
 	VirtualTransactionId *holders = iload_lock_holders(relids, &n);
-	bool		result = any_waits_for_us(holders, n);
+	bool		result = any_has_outlasted_us(patience, holders, n) ||
+	any_waits_for_us(holders, n);
 
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(look);
 	return result;
 }
 
+static void
+remember_holders(List *relids)
+{
+	int			n;
+	VirtualTransactionId *holders = iload_lock_holders(relids, &n);
+
+	remember_outlasted(holders, n);
+	pfree(holders);
+}
+
 /*
  * Lock relations ACCESS EXCLUSIVE, in the order given; all of them, or none.  False
  * where patience ran out, or where it would be in vain: one that holds a lock on
- * them and waits for us would make it a deadlock.
+ * them and waits for us would make it a deadlock, and one that has outlasted us before
+ * will do so again.
  */
 bool
 iload_patience_lock(IloadPatience *patience, List *relids)
@@ -245,7 +298,7 @@ iload_patience_lock(IloadPatience *patience, List *relids)
 	iload_progress_phase(patience->target, ILOAD_PHASE_WAITING_LOCKS, 0);
 	for (;;)
 	{
-		if (any_holder_waits_for_us(relids))
+		if (is_in_vain(patience, relids))
 			return false;
 		if (try_lock(relids))
 			return true;
@@ -253,6 +306,9 @@ iload_patience_lock(IloadPatience *patience, List *relids)
 		iload_progress_phase(patience->target, ILOAD_PHASE_WAITING_LOCKS, 0);
 		patience->left -= LOCK_TRY;
 		if (!pause_for(patience, LOCK_PAUSE))
+		{
+			remember_holders(relids);
 			return false;
+		}
 	}
 }

@@ -10,10 +10,11 @@
 typedef struct IloadPatience
 {
 	Oid			target;
+	bool		insists;		/* wait also for whom that was in vain before */
 	long		left;			/* milliseconds */
 } IloadPatience;
 
-extern void iload_patience_begin(IloadPatience *patience, Oid target);
+extern void iload_patience_begin(IloadPatience *patience, Oid target, bool insists);
 extern bool iload_patience_is_needed(void);
 extern bool iload_patience_snapshots(IloadPatience *patience);
 extern bool iload_patience_lock(IloadPatience *patience, List *relids);

@@ -89,12 +89,14 @@ lock_leaves(Relation target, IloadLive *live, IloadPatience *patience)
  * Bring the slice to the staged rows by new files.  Returns NULL where that is
  * done; else why it could not be, in words for a message, with nothing changed
  * and the stage as it was.  "snapshot" is for functions in constraints.
+ * With "insists" also those are waited for that have outlasted a load of the session.
  *
  * Locks: the leaves, in order of their OIDs, then their toast tables, ACCESS
  * EXCLUSIVE, in short tries.  They are kept also where the gate refuses at last.
  */
 char *
-iload_swap_apply(Relation target, IloadStage *stage, IloadLive *live, Snapshot snapshot)
+iload_swap_apply(Relation target, IloadStage *stage, IloadLive *live, Snapshot snapshot,
+				 bool insists)
 {
 	IloadTransients *transients = stage->transients;
 	Oid			relid = RelationGetRelid(target);
@@ -102,7 +104,7 @@ iload_swap_apply(Relation target, IloadStage *stage, IloadLive *live, Snapshot s
 	char	   *reason;
 	ListCell   *lc;
 
-	iload_patience_begin(&patience, relid);
+	iload_patience_begin(&patience, relid, insists);
 	if (transients == NULL)
 	{
 		/* filling takes long, so first see whether it would be for nothing */

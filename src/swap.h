@@ -9,6 +9,6 @@
 #include "stage.h"
 
 extern char *iload_swap_apply(Relation target, IloadStage *stage, IloadLive *live,
-							  Snapshot snapshot);
+							  Snapshot snapshot, bool insists);
 
 #endif
