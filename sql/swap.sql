@@ -364,7 +364,7 @@ SELECT method FROM replace_partition('auto', '2024-01-01', 'SELECT $1 AS d, i AS
 TRUNCATE auto;
 SELECT method FROM replace_partition('auto', '2024-01-01', $$SELECT $1 AS d, i AS id, repeat('x', 100) AS v FROM generate_series(1, 100) i$$);
 SELECT count(*), sum(id) FROM auto;
--- by default a tenth, and 128 kB besides
+-- by default a tenth, and 128 kB besides, and a little for the shared buffers
 RESET idempotent_load.swap_min_size;
 RESET idempotent_load.swap_threshold;
 SHOW idempotent_load.swap_min_size;

@@ -14,7 +14,7 @@ bool		iload_auto_analyze = true;
 int			iload_clock_shift = 0;
 double		iload_delete_threshold = 0.7;
 int			iload_lint_level = ILOAD_LINT_WARNING;
-int			iload_swap_min_size = 128;
+int			iload_swap_min_size = -1;
 int			iload_swap_patience = 5000;
 double		iload_swap_threshold = 0.1;
 char	   *iload_wait_point_name = NULL;
@@ -72,9 +72,9 @@ iload_guc_init(void)
 
 	DefineCustomIntVariable("idempotent_load.swap_min_size",
 							"Size of what has changed from which method auto may swap.",
-							"It comes on top of swap_threshold, and is the least size for delete.",
+							"It comes on top of swap_threshold, and is the least size for delete. -1 sets it by shared_buffers.",
 							&iload_swap_min_size,
-							128, 0, MAX_KILOBYTES,
+							-1, -1, MAX_KILOBYTES,
 							PGC_USERSET,
 							GUC_UNIT_KB,
 							NULL, NULL, NULL);

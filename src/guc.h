@@ -23,7 +23,7 @@ typedef enum IloadLintLevel
 } IloadLintLevel;
 extern int	iload_lint_level;
 
-/* kilobytes that a swap costs, whatever has changed */
+/* kilobytes that a swap costs, whatever has changed; -1: see iload_method_swap_cost */
 extern int	iload_swap_min_size;
 
 /* milliseconds that a swap waits for older snapshots and for locks */

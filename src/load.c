@@ -277,8 +277,7 @@ static void
 stage(Load *load)
 {
 	iload_stage_run(load->stage, load->snapshot, straight_leaves(load),
-					load->options->method == ILOAD_METHOD_SWAP ? 0 :
-					(Size) iload_swap_min_size * 1024);
+					load->options->method == ILOAD_METHOD_SWAP ? 0 : iload_method_swap_cost());
 }
 
 /*

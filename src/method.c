@@ -4,8 +4,13 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+
 #include "guc.h"
 #include "method.h"
+
+/* bytes */
+#define DEFAULT_MIN_SIZE	(128 * 1024)
 
 const char *
 iload_method_name(IloadMethod method)
@@ -16,25 +21,45 @@ iload_method_name(IloadMethod method)
 }
 
 /*
+ * What a swap costs besides its rows, in bytes that diff would write in that time.
+ *
+ * Files, catalogs and ANALYZE take about as long as 128 kB.  And when the old files
+ * are dropped at the commit, the server looks through all of its shared buffers, once,
+ * at about 2 ms for each GB: as long as 64 kB take.
+ */
+Size
+iload_method_swap_cost(void)
+{
+	if (iload_swap_min_size >= 0)
+		return (Size) iload_swap_min_size * 1024;
+	return DEFAULT_MIN_SIZE + (Size) NBuffers * BLCKSZ / 16384;
+}
+
+/* The least size for delete. */
+static Size
+delete_min_size(void)
+{
+	return iload_swap_min_size >= 0 ? (Size) iload_swap_min_size * 1024 : DEFAULT_MIN_SIZE;
+}
+
+/*
  * The method that auto takes.
  *
  * diff writes what has changed and nothing else, but reads both sides once more;
  * where one side is empty, not even that.  The others pay where much is to be
  * written.  delete costs the same for each row, changed or not.  swap costs a share
- * of that for each row, and some work on files and catalogs, which is that of writing
- * so many bytes by diff.
+ * of that for each row, and what iload_method_swap_cost says.
  */
 IloadMethod
 iload_method_choose(const IloadMethodFacts *facts)
 {
-	double		overhead = iload_swap_min_size * 1024.0;
-
 	if (facts->can_swap &&
-		facts->share * facts->size >= iload_swap_threshold * facts->size + overhead)
+		facts->share * facts->size >=
+		iload_swap_threshold * facts->size + iload_method_swap_cost())
 		return ILOAD_METHOD_SWAP;
 	if (!facts->can_diff)
 		return ILOAD_METHOD_DELETE;
-	if (facts->size >= overhead && facts->share >= iload_delete_threshold &&
+	if (facts->size >= delete_min_size() && facts->share >= iload_delete_threshold &&
 		!facts->must_diff && !facts->one_sided)
 		return ILOAD_METHOD_DELETE;
 	return ILOAD_METHOD_DIFF;

@@ -30,6 +30,7 @@ typedef struct IloadMethodFacts
 } IloadMethodFacts;
 
 extern const char *iload_method_name(IloadMethod method);
+extern Size iload_method_swap_cost(void);
 extern IloadMethod iload_method_choose(const IloadMethodFacts *facts);
 
 #endif

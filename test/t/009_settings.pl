@@ -178,5 +178,28 @@ foreach my $case ([ 'never analyzed', '' ], [ 'analyzed before the day came', 'A
 	$session->finish;
 }
 
+# A swap looks through all shared buffers once.  300 kB, all changed, are worth that where
+# they are few; a fixed swap_min_size does not ask.
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE worth (day date, id int, note text) PARTITION BY RANGE (day);
+CREATE TABLE worth_1 PARTITION OF worth FOR VALUES FROM ('$big') TO ('$small');
+INSERT INTO worth SELECT '$big', g, repeat('x', 100) FROM generate_series(1, 2000) g;
+SQL
+my $round = 0;
+foreach my $case ([ '128MB', -1, 'swap' ], [ '4GB', -1, 'delete' ], [ '4GB', "'128kB'", 'swap' ])
+{
+	my ($buffers, $least, $method) = @$case;
+
+	$node->append_conf('postgresql.conf', "shared_buffers = $buffers");
+	$node->restart;
+	$round++;
+	my $session = session($node);
+	$session->must("SET idempotent_load.swap_min_size = $least");
+	is($session->must("SELECT method FROM replace_partition('worth', '$big',"
+			  . " 'SELECT \$1 AS day, g AS id, repeat(''$round'', 100) AS note FROM generate_series(1, 2000) g')"),
+		$method, "shared_buffers = $buffers, swap_min_size = $least: method");
+	$session->finish;
+}
+
 $node->stop;
 done_testing();
