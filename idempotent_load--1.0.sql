@@ -399,6 +399,7 @@ CREATE TABLE backfills (
 	state text NOT NULL DEFAULT 'running',
 	pid integer NOT NULL,
 	run_by text NOT NULL,
+	run_id text,
 	started_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
 	updated_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
 	finished_at timestamptz
@@ -418,6 +419,7 @@ COMMENT ON COLUMN backfills.failed IS 'slices that failed; see load_failures';
 COMMENT ON COLUMN backfills.state IS 'running, done or failed, as its session last wrote';
 COMMENT ON COLUMN backfills.pid IS 'process ID of the session that called it';
 COMMENT ON COLUMN backfills.run_by IS 'role that called it';
+COMMENT ON COLUMN backfills.run_id IS 'what the caller passed as run_id';
 COMMENT ON COLUMN backfills.started_at IS 'when it began';
 COMMENT ON COLUMN backfills.updated_at IS 'when the row was last brought up to date';
 COMMENT ON COLUMN backfills.finished_at IS 'when it ended; null where it runs, or was cut off';
@@ -437,7 +439,7 @@ SELECT b.id, b.job, b.from_date, b.to_date, b.workers,
 		ELSE 'interrupted' END AS state,
 	b.total, b.done, b.skipped, b.failed,
 	b.total OPERATOR(pg_catalog.-) b.done OPERATOR(pg_catalog.-) b.skipped OPERATOR(pg_catalog.-) b.failed AS "left",
-	b.pid, b.run_by, b.started_at, b.updated_at, b.finished_at,
+	b.pid, b.run_by, b.run_id, b.started_at, b.updated_at, b.finished_at,
 	CASE WHEN l.pid IS NOT NULL AND b.done OPERATOR(pg_catalog.>) 0 THEN
 		(b.updated_at OPERATOR(pg_catalog.-) b.started_at) OPERATOR(pg_catalog.*)
 		((b.total OPERATOR(pg_catalog.-) b.done OPERATOR(pg_catalog.-) b.skipped OPERATOR(pg_catalog.-) b.failed)::double precision
@@ -466,12 +468,13 @@ CREATE PROCEDURE backfill(
 	on_error text DEFAULT 'stop',
 	dry_run boolean DEFAULT false,
 	max_lag text DEFAULT NULL,
-	resume boolean DEFAULT false
+	resume boolean DEFAULT false,
+	run_id text DEFAULT NULL
 )
 AS 'MODULE_PATHNAME', 'iload_backfill'
 LANGUAGE C;
 
-COMMENT ON PROCEDURE backfill(text, date, date, integer, interval, text, text, boolean, text, boolean) IS
+COMMENT ON PROCEDURE backfill(text, date, date, integer, interval, text, text, boolean, text, boolean, text) IS
 'run a job for each date of a range, with a commit after each';
 
 --

@@ -144,10 +144,12 @@ FROM load_failures WHERE job = 'strict';
 \x
 SELECT * FROM missing_dates('strict', '2024-01-01', '2024-01-07');
 -- or it does not: the error comes at the end
-CALL backfill('strict', '2024-01-01', '2024-01-07', on_error => 'continue');
+CALL backfill('strict', '2024-01-01', '2024-01-07', on_error => 'continue', run_id => 'manual__2024-01-08');
 TABLE last_backfill;
 SELECT * FROM missing_dates('strict', '2024-01-01', '2024-01-07');
-SELECT logical_date, message FROM load_failures WHERE job = 'strict' ORDER BY id;
+SELECT logical_date, message, run_id FROM load_failures WHERE job = 'strict' ORDER BY id;
+SELECT logical_date, method, run_id FROM load_history WHERE target = 'strict'::regclass ORDER BY id;
+SELECT run_id FROM backfill_progress WHERE job = 'strict' ORDER BY id;
 \set VERBOSITY sqlstate
 CALL backfill('strict', '2024-01-04', '2024-01-04');
 \set VERBOSITY default

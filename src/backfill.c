@@ -58,6 +58,7 @@ typedef struct BackfillArgs
 	int64		lag_bytes;
 	int64		lag_time;
 	bool		resume;
+	char	   *run_id;			/* or NULL */
 } BackfillArgs;
 
 /* A backfill that is going on, as its leader knows it. */
@@ -117,6 +118,7 @@ read_args(FunctionCallInfo fcinfo)
 	args->dry_run = !PG_ARGISNULL(7) && PG_GETARG_BOOL(7);
 	iload_lag_parse(iload_argument_text(fcinfo, 8), &args->lag_bytes, &args->lag_time);
 	args->resume = !PG_ARGISNULL(9) && PG_GETARG_BOOL(9);
+	args->run_id = iload_argument_text(fcinfo, 10);
 	if (DATE_NOT_FINITE(args->from) || DATE_NOT_FINITE(args->to) || args->from > args->to)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -183,7 +185,7 @@ prepare(Leader *leader, Oid schema)
 
 	if (args->workers > 1 && !args->dry_run)
 	{
-		leader->workers = iload_workers_prepare(n, leader->job->name);
+		leader->workers = iload_workers_prepare(n, leader->job->name, args->run_id);
 		backfill = dsm_segment_address(leader->workers->segment);
 	}
 	else
@@ -316,9 +318,8 @@ start(Leader *leader)
 	IloadBackfill *backfill = leader->backfill;
 
 	PushActiveSnapshot(GetTransactionSnapshot());
-	backfill->id = iload_backfill_log_insert(backfill->schema, leader->job->name, leader->args->from,
-											 leader->args->to, leader->args->workers,
-											 backfill->ntasks);
+	backfill->id = iload_backfill_log_insert(backfill, leader->job, leader->args->from,
+											 leader->args->to, leader->args->workers);
 	PopActiveSnapshot();
 	notify(leader, "start");
 	iload_backfill_lock(backfill->id);
@@ -563,7 +564,8 @@ run(Leader *leader)
 
 /*
  * backfill(job text, from_date date, to_date date, workers integer, pause interval,
- * first text, on_error text, dry_run boolean, max_lag text, resume boolean)
+ * first text, on_error text, dry_run boolean, max_lag text, resume boolean,
+ * run_id text)
  */
 Datum
 iload_backfill(PG_FUNCTION_ARGS)
@@ -583,6 +585,7 @@ iload_backfill(PG_FUNCTION_ARGS)
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	leader->job = iload_job_find(schema, args->job);
+	leader->job->options.run_id = args->run_id;
 	PopActiveSnapshot();
 	prepare(leader, schema);
 	if (args->dry_run)

@@ -24,24 +24,26 @@
 
 /* Insert the row of a backfill that starts.  Returns its id. */
 int64
-iload_backfill_log_insert(Oid schema, const char *job, DateADT from, DateADT to,
-						  int workers, int ntasks)
+iload_backfill_log_insert(const IloadBackfill *backfill, const IloadJob *job, DateADT from,
+						  DateADT to, int workers)
 {
+	Oid			schema = backfill->schema;
 	IloadOwnValues values = {0};
 	int64		id;
 	bool		isnull;
 
 	SPI_connect();
-	iload_own_values_add_text(&values, job);
+	iload_own_values_add_text(&values, job->name);
 	iload_own_values_add(&values, DATEOID, DateADTGetDatum(from), false);
 	iload_own_values_add(&values, DATEOID, DateADTGetDatum(to), false);
 	iload_own_values_add(&values, INT4OID, Int32GetDatum(workers), false);
-	iload_own_values_add(&values, INT4OID, Int32GetDatum(ntasks), false);
+	iload_own_values_add(&values, INT4OID, Int32GetDatum(backfill->ntasks), false);
 	iload_own_values_add_text(&values, GetUserNameFromId(GetUserId(), false));
 	iload_own_values_add(&values, INT4OID, Int32GetDatum(MyProcPid), false);
+	iload_own_values_add_text(&values, job->options.run_id);
 	iload_own_table_execute(schema, BACKFILL_TABLE,
-							psprintf("INSERT INTO %s (job, from_date, to_date, workers, total, run_by, pid)"
-									 " VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
+							psprintf("INSERT INTO %s (job, from_date, to_date, workers, total, run_by, pid, run_id)"
+									 " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id",
 									 iload_own_table_name(schema, BACKFILL_TABLE)),
 							&values, false, SPI_OK_INSERT_RETURNING);
 	id = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));

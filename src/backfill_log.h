@@ -7,8 +7,8 @@
 
 #include "backfill_task.h"
 
-extern int64 iload_backfill_log_insert(Oid schema, const char *job, DateADT from, DateADT to,
-									   int workers, int ntasks);
+extern int64 iload_backfill_log_insert(const IloadBackfill *backfill, const IloadJob *job,
+									   DateADT from, DateADT to, int workers);
 extern void iload_backfill_log_update(const IloadBackfill *backfill, const char *state);
 extern void iload_backfill_lock(int64 id);
 extern void iload_backfill_unlock(int64 id);

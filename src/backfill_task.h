@@ -64,6 +64,7 @@ typedef struct IloadBackfill
 	int			security_context;
 	PGPROC	   *leader;
 	Size		job_offset;		/* name of the job, from the start */
+	Size		run_id_offset;	/* 0: none */
 	Size		gucs_offset;
 
 	pg_atomic_uint32 next;		/* task to be claimed */

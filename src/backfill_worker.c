@@ -39,10 +39,11 @@ extern PGDLLEXPORT void iload_backfill_worker_main(Datum arg);
  * knows of its workers is in TopMemoryContext.
  */
 IloadWorkers *
-iload_workers_prepare(int ntasks, const char *job)
+iload_workers_prepare(int ntasks, const char *job, const char *run_id)
 {
 	Size		job_offset = offsetof(IloadBackfill, tasks) + ntasks * sizeof(IloadTask);
-	Size		gucs_offset = MAXALIGN(job_offset + strlen(job) + 1);
+	Size		run_id_offset = job_offset + strlen(job) + 1;
+	Size		gucs_offset = MAXALIGN(run_id_offset + (run_id != NULL ? strlen(run_id) + 1 : 0));
 	Size		gucs_size = EstimateGUCStateSpace();
 	IloadWorkers *workers = MemoryContextAllocZero(TopMemoryContext, sizeof(IloadWorkers));
 	IloadBackfill *backfill;
@@ -58,6 +59,11 @@ iload_workers_prepare(int ntasks, const char *job)
 	backfill->job_offset = job_offset;
 	backfill->gucs_offset = gucs_offset;
 	strcpy((char *) backfill + job_offset, job);
+	if (run_id != NULL)
+	{
+		backfill->run_id_offset = run_id_offset;
+		strcpy((char *) backfill + run_id_offset, run_id);
+	}
 	SerializeGUCState(gucs_size, (char *) backfill + gucs_offset);
 	return workers;
 }
@@ -158,6 +164,8 @@ prepare_worker(IloadBackfill *backfill)
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	job = iload_job_find(backfill->schema, (char *) backfill + backfill->job_offset);
 	MemoryContextSwitchTo(old);
+	if (backfill->run_id_offset != 0)
+		job->options.run_id = (char *) backfill + backfill->run_id_offset;
 	PopActiveSnapshot();
 	CommitTransactionCommand();
 	return job;

@@ -17,7 +17,7 @@ typedef struct IloadWorkers
 	struct BackgroundWorkerHandle **handles;
 } IloadWorkers;
 
-extern IloadWorkers *iload_workers_prepare(int ntasks, const char *job);
+extern IloadWorkers *iload_workers_prepare(int ntasks, const char *job, const char *run_id);
 extern void iload_workers_start(IloadWorkers *workers, IloadBackfill *backfill, int n);
 extern bool iload_workers_are_running(IloadWorkers *workers);
 extern void iload_workers_end(IloadWorkers *workers);

@@ -267,6 +267,19 @@ like($leader->error, qr/DETAIL:  Done: 59 of 60 slices. Failed: 2026-08-01. Left
 is(last_backfill('state, done, failed, "left"'), 'failed|59|1|0', 'continue: the row in backfills');
 is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT day) FROM seen'), '60|59', 'continue: each was run once');
 
+# What the caller passes as run_id is on record, also by workers.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE named (day date, n int CHECK (n <> 3));
+SELECT create_job('named', 'named', $$SELECT $1 AS day, extract(day FROM $1)::int AS n$$);
+SQL
+$leader->query("CALL backfill('named', '2026-08-01', '2026-08-04', workers => 2, on_error => 'continue', run_id => 'manual__''é')");
+is($node->safe_psql('postgres', <<'SQL'), "4|manual__'é|manual__'é\nmanual__'é", 'run_id is on record');
+SELECT count(*), min(run_id), max(run_id) FROM (
+	SELECT run_id FROM load_history WHERE target = 'named'::regclass
+	UNION ALL SELECT run_id FROM load_failures WHERE job = 'named') AS slice;
+SELECT run_id FROM backfill_progress WHERE job = 'named';
+SQL
+
 # A message longer than there is room for is not cut within a character.
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION shout(day date) RETURNS void LANGUAGE plpgsql AS $$BEGIN RAISE '%', repeat('é', 300); END$$;
