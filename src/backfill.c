@@ -74,15 +74,17 @@ typedef struct Leader
 } Leader;
 
 /*
- * A backfill commits, so it cannot be called where somebody else is to decide on that.
- * Said before any work.
+ * A backfill commits, so it cannot be called where somebody else is to decide on that: a
+ * caller within the server, or a client that has sent statements before it in one pipeline,
+ * which are one transaction with it.  Said before any work.
  */
 static void
 check_may_commit(FunctionCallInfo fcinfo)
 {
 	CallContext *context = (CallContext *) fcinfo->context;
 
-	if (context != NULL && IsA(context, CallContext) && !context->atomic)
+	if (context != NULL && IsA(context, CallContext) && !context->atomic &&
+		(MyXactFlags & XACT_FLAGS_PIPELINING) == 0)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
@@ -354,7 +356,7 @@ run_alone(Leader *leader)
 			 */
 			SPI_commit();
 		}
-		CHECK_FOR_INTERRUPTS();
+		iload_backfill_check_client();
 	}
 }
 
@@ -443,7 +445,7 @@ run_dry(Leader *leader)
 	for (int i = 0; i < leader->backfill->ntasks; i++)
 	{
 		iload_backfill_preview(leader->job, &leader->backfill->tasks[i]);
-		CHECK_FOR_INTERRUPTS();
+		iload_backfill_check_client();
 	}
 }
 

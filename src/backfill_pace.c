@@ -11,22 +11,46 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
+#include "tcop/tcopprot.h"
 #include "utils/timestamp.h"
 
 #include "backfill_pace.h"
 #include "lag.h"
 
+/* Of libpq/libpq.h, which needs the headers of OpenSSL and GSSAPI; these may be missing. */
+extern bool pq_check_connection(void);
+
 /* How often standbys, and whether others have failed, are looked at, in milliseconds. */
 #define LOOK_INTERVAL 500
 
-/* Wait for so long, or until somebody sets our latch.  Serves interrupts. */
+/*
+ * End the session if its client is gone, where the system can tell; and serve other
+ * interrupts.  The server itself would notice when it next has something to say, which
+ * may be after the last slice.  For the leader; nothing in a worker.
+ */
+void
+iload_backfill_check_client(void)
+{
+	if (whereToSendOutput == DestRemote && WaitEventSetCanReportClosed() &&
+		!pq_check_connection())
+	{
+		ClientConnectionLost = true;
+		InterruptPending = true;
+	}
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Wait for so long, or until somebody sets our latch.  Serves interrupts, and looks
+ * whether the client is there.
+ */
 void
 iload_backfill_wait(long milliseconds)
 {
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, milliseconds,
 					 PG_WAIT_EXTENSION);
 	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	iload_backfill_check_client();
 }
 
 /* Is there no slice to wait for? */

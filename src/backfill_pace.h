@@ -8,6 +8,7 @@
 #include "backfill_task.h"
 
 extern void iload_backfill_pace(const IloadBackfill *backfill);
+extern void iload_backfill_check_client(void);
 extern void iload_backfill_wait(long milliseconds);
 
 #endif
