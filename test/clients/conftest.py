@@ -3,8 +3,9 @@ import os
 import pytest
 
 import clients
-import story as stories
+import story
 from pooler import Pooler
+from warehouse import Warehouse
 
 
 @pytest.fixture(scope="session")
@@ -15,11 +16,13 @@ def pooler():
     pooler.close()
 
 
-@pytest.fixture
-def story(warehouse):
-    """The database of a test, with the tables of the story."""
-    stories.set_up(warehouse)
-    return warehouse
+@pytest.fixture(scope="session")
+def template(template):
+    """Each test's database has the tables of the story."""
+    database = Warehouse(template)
+    story.set_up(database)
+    database.close()
+    return template
 
 
 @pytest.fixture(params=["direct", "pooled"])

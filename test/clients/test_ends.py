@@ -5,10 +5,10 @@ import asyncio
 import asyncpg
 import pytest
 
-import story as stories
+import story
 from clients import DRIVERS
 from hold import Hold
-from story import BACKFILL, DAY, FIRST, LAST, LOAD, NEW, OLD, QUERY
+from story import BACKFILL, DAY, FIRST, LAST, LOAD, MONTH, NEW, OLD, QUERY
 
 drivers = pytest.mark.parametrize("name", DRIVERS)
 # Nothing has been written yet; all has been.
@@ -16,34 +16,34 @@ steps = pytest.mark.parametrize("step", ["query", "inserted"])
 
 
 @pytest.fixture
-def hold(story, step):
-    hold = Hold(story, step)
+def hold(warehouse, step):
+    hold = Hold(warehouse, step)
     yield hold
     hold.release()
 
 
-def check_old(story, connect, name, hold):
+def check_old(warehouse, connect, name, hold):
     """The day is old, no lock is left, and a retry by a new client makes it new."""
-    assert stories.day(story) == OLD
-    assert stories.loads(story) == []
+    assert story.day(warehouse) == OLD
+    assert story.loads(warehouse) == []
     hold.release()
-    story.wait_until_unlocked()
+    warehouse.wait_until_unlocked()
     assert connect(name).row(LOAD, "payouts", DAY, QUERY)["method"] == "diff"
-    assert stories.day(story) == NEW
-    assert stories.loads(story) == ["diff"]
+    assert story.day(warehouse) == NEW
+    assert story.loads(warehouse) == ["diff"]
 
 
-def check_new(story, connect, name):
+def check_new(warehouse, connect, name):
     """The day is new, no lock is left, and a retry by a new client writes nothing."""
-    story.wait_until_unlocked()
-    assert stories.day(story) == NEW
+    warehouse.wait_until_unlocked()
+    assert story.day(warehouse) == NEW
     assert connect(name).row(LOAD, "payouts", DAY, QUERY)["method"] == "none"
-    assert stories.loads(story) == ["diff", "none"]
+    assert story.loads(warehouse) == ["diff", "none"]
 
 
 @drivers
 @steps
-def test_cancel(story, hold, connect, name, step):
+def test_cancel(warehouse, hold, connect, name, step):
     client = connect(name)
     future = client.start(LOAD, "payouts", DAY, QUERY)
     hold.wait()
@@ -54,13 +54,13 @@ def test_cancel(story, hold, connect, name, step):
     if name != "asyncpg":
         assert client.fields(raised.value)["sqlstate"] == "57014"
     hold.wait_until_left()
-    check_old(story, connect, name, hold)
+    check_old(warehouse, connect, name, hold)
 
 
 @drivers
 @pytest.mark.parametrize("step", ["inserted"])
-def test_statement_timeout(story, hold, connect, name, step):
-    story.run(f"ALTER DATABASE {story.database} SET statement_timeout = '2s'")
+def test_statement_timeout(warehouse, hold, connect, name, step):
+    warehouse.run(f"ALTER DATABASE {warehouse.database} SET statement_timeout = '2s'")
     client = connect(name)
     future = client.start(LOAD, "payouts", DAY, QUERY)
     hold.wait()
@@ -69,12 +69,12 @@ def test_statement_timeout(story, hold, connect, name, step):
     fields = client.fields(raised.value)
     assert fields["sqlstate"] == "57014"
     assert fields["message"] == "canceling statement due to statement timeout"
-    check_old(story, connect, name, hold)
+    check_old(warehouse, connect, name, hold)
 
 
 @drivers
 @steps
-def test_lost_connection(story, hold, connect, name, step):
+def test_lost_connection(warehouse, hold, connect, name, step):
     """The server works on, and commits: it looks for its client when it has the result."""
     client = connect(name)
     future = client.start(LOAD, "payouts", DAY, QUERY)
@@ -82,16 +82,16 @@ def test_lost_connection(story, hold, connect, name, step):
     client.drop()
     with pytest.raises(client.Error):
         future.result()
-    assert stories.day(story) == OLD
+    assert story.day(warehouse) == OLD
     hold.release()
-    check_new(story, connect, name)
+    check_new(warehouse, connect, name)
 
 
 @drivers
 @steps
-def test_lost_connection_checked(story, hold, connect, name, step):
+def test_lost_connection_checked(warehouse, hold, connect, name, step):
     """With client_connection_check_interval the server sees it while the load waits."""
-    story.run(f"ALTER DATABASE {story.database} SET client_connection_check_interval = '100ms'")
+    warehouse.run(f"ALTER DATABASE {warehouse.database} SET client_connection_check_interval = '100ms'")
     client = connect(name)
     future = client.start(LOAD, "payouts", DAY, QUERY)
     hold.wait()
@@ -99,25 +99,25 @@ def test_lost_connection_checked(story, hold, connect, name, step):
     with pytest.raises(client.Error):
         future.result()
     hold.wait_until_left()
-    check_old(story, connect, name, hold)
+    check_old(warehouse, connect, name, hold)
 
 
 @pytest.mark.parametrize("name", [name for name in DRIVERS if name != "psql"])
-def test_lost_connection_in_transaction(story, connect, name):
+def test_lost_connection_in_transaction(warehouse, connect, name):
     """The load was done, the COMMIT was not: nothing has happened."""
     client = connect(name)
     client.run("BEGIN")
     assert client.row(LOAD, "payouts", DAY, QUERY)["method"] == "diff"
     client.drop()
-    story.wait_until_unlocked()
-    assert stories.day(story) == OLD
-    assert stories.loads(story) == []
+    warehouse.wait_until_unlocked()
+    assert story.day(warehouse) == OLD
+    assert story.loads(warehouse) == []
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @drivers
 @pytest.mark.parametrize("step", ["inserted"])
-def test_cancel_backfill(story, hold, connect, name, step, workers):
+def test_cancel_backfill(warehouse, hold, connect, name, step, workers):
     """Slices are old or new, and a second call does the rest."""
     client = connect(name)
     call = BACKFILL[:-1] + f", workers => {workers}, resume => true)"
@@ -128,20 +128,20 @@ def test_cancel_backfill(story, hold, connect, name, step, workers):
         future.result()
     hold.wait_until_left()
     hold.release()
-    story.wait_until_unlocked()
-    story.wait_until("SELECT state = 'interrupted' FROM backfill_progress")
-    assert stories.month(story) == OLD
+    warehouse.wait_until_unlocked()
+    warehouse.wait_until("SELECT state = 'interrupted' FROM backfill_progress")
+    assert story.month(warehouse) == OLD
     connect(name).run(call, FIRST, LAST)
-    assert stories.month(story) == stories.MONTH
+    assert story.month(warehouse) == MONTH
 
 
 @pytest.mark.parametrize("step", ["inserted"])
-def test_asyncpg_timeout(story, hold, way, step):
+def test_asyncpg_timeout(warehouse, hold, way, step):
     """asyncpg's timeout cancels the statement on the server."""
     host, port = way
 
     async def load():
-        connection = await asyncpg.connect(database=story.database, host=host, port=int(port))
+        connection = await asyncpg.connect(database=warehouse.database, host=host, port=int(port))
         try:
             await connection.fetchrow(
                 "SELECT * FROM replace_partition('payouts', $1, $2)", DAY, QUERY, timeout=1
@@ -152,4 +152,41 @@ def test_asyncpg_timeout(story, hold, way, step):
     with pytest.raises(TimeoutError):
         asyncio.run(load())
     hold.wait_until_left()
-    assert stories.day(story) == OLD
+    assert story.day(warehouse) == OLD
+
+
+@drivers
+def test_timeout_of_backfill(warehouse, connect, name):
+    """statement_timeout counts for the CALL, all slices together."""
+    warehouse.run(f"ALTER DATABASE {warehouse.database} SET statement_timeout = '1500ms'")
+    client = connect(name)
+    with pytest.raises(client.Error) as raised:
+        client.run(BACKFILL[:-1] + ", pause => '1s')", FIRST, LAST)
+    assert client.fields(raised.value)["sqlstate"] == "57014"
+    warehouse.wait_until_unlocked()
+    state, done = warehouse.row("SELECT state, done FROM backfill_progress")
+    assert (state, done < 30) == ("interrupted", True)
+
+
+@drivers
+@pytest.mark.parametrize("messages", ["notice", "error"])
+@pytest.mark.parametrize("step", ["inserted"])
+def test_lost_connection_of_backfill(warehouse, hold, connect, name, step, messages):
+    """The server sees it when it tells of the slice, or, if it has not to tell, at the end."""
+    warehouse.run(f"ALTER DATABASE {warehouse.database} SET client_min_messages = {messages}")
+    client = connect(name)
+    future = client.start(BACKFILL, FIRST, LAST)
+    hold.wait()
+    client.drop()
+    with pytest.raises(client.Error):
+        future.result()
+    hold.release()
+    warehouse.wait_until("SELECT state <> 'running' FROM backfill_progress")
+    warehouse.wait_until_unlocked()
+    if messages == "error":
+        assert warehouse.value("SELECT state FROM backfill_progress") == "done"
+        assert story.month(warehouse) == MONTH
+    else:
+        assert warehouse.value("SELECT state FROM backfill_progress") == "interrupted"
+        # the first day, and DAY as it was
+        assert story.month(warehouse)[0] == 2000 + OLD[0]
