@@ -1,4 +1,4 @@
-"""A load, a retry, a failing load and a backfill, by each client, prepared or not, pooled or not."""
+"""A load, a retry, a failing load and a backfill, by each client, prepared or not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A load that is cancelled, times out, or whose client is gone: the day is old or new, as a whole."""
+"""A load that is cancelled, times out, or loses its client: the day is old or new, whole."""
 
 import asyncio
 
@@ -91,7 +91,9 @@ def test_lost_connection(warehouse, hold, connect, name, step):
 @steps
 def test_lost_connection_checked(warehouse, hold, connect, name, step):
     """With client_connection_check_interval the server sees it while the load waits."""
-    warehouse.run(f"ALTER DATABASE {warehouse.database} SET client_connection_check_interval = '100ms'")
+    warehouse.run(
+        f"ALTER DATABASE {warehouse.database} SET client_connection_check_interval = '100ms'"
+    )
     client = connect(name)
     future = client.start(LOAD, "payouts", DAY, QUERY)
     hold.wait()
@@ -103,7 +105,21 @@ def test_lost_connection_checked(warehouse, hold, connect, name, step):
 
 
 @pytest.mark.parametrize("name", [name for name in DRIVERS if name != "psql"])
-def test_lost_connection_in_transaction(warehouse, connect, name):
+@pytest.mark.parametrize("step", ["inserted"])
+def test_lost_connection_in_transaction(warehouse, hold, connect, name, step):
+    """The server works on, but there will be no COMMIT."""
+    client = connect(name)
+    client.run("BEGIN")
+    future = client.start(LOAD, "payouts", DAY, QUERY)
+    hold.wait()
+    client.drop()
+    with pytest.raises(client.Error):
+        future.result()
+    check_old(warehouse, connect, name, hold)
+
+
+@pytest.mark.parametrize("name", [name for name in DRIVERS if name != "psql"])
+def test_lost_connection_before_commit(warehouse, connect, name):
     """The load was done, the COMMIT was not: nothing has happened."""
     client = connect(name)
     client.run("BEGIN")

@@ -1,4 +1,4 @@
-"""Errors carry SQLSTATE, detail and hint, and the schema, table, column and constraint they are about.
+"""Errors carry SQLSTATE, detail and hint, and the names of what they are about.
 
 As the server does it: a violated constraint is one of the leaf, in whose name the server reports
 it. All other errors name the table that the caller named.
@@ -185,7 +185,8 @@ ERRORS = {
     ),
     # other calls
     "not loaded": (
-        "SELECT assert_loaded('mart.sales', '2026-08-25', '2026-08-26')", "IL009", SALES, None, None,
+        "SELECT assert_loaded('mart.sales', '2026-08-25', '2026-08-26')",
+        "IL009", SALES, None, None,
     ),
     "not idempotent": (
         "SELECT assert_idempotent('append', '2026-08-25')", "IL006", "mart.items", None, None,

@@ -22,7 +22,11 @@ def pooled(warehouse, pooler):
 
     def connect(**options):
         connection = psycopg.connect(
-            dbname=warehouse.database, host=pooler.host, port=pooler.port, autocommit=True, **options
+            dbname=warehouse.database,
+            host=pooler.host,
+            port=pooler.port,
+            autocommit=True,
+            **options,
         )
         opened.append(connection)
         return connection
@@ -77,9 +81,7 @@ def test_options_are_refused(warehouse, pooled):
         pooled(options="-c idempotent_load.lint=error")
 
 
-@pytest.mark.parametrize(
-    "name", ["psycopg-prepared", "psycopg2-prepare", "asyncpg"]
-)
+@pytest.mark.parametrize("name", ["psycopg-prepared", "psycopg2-prepare", "asyncpg"])
 def test_prepared_statement_stays_with_the_server_connection(warehouse, connect, occupy, name):
     client = connect(name)
     client.row(LOAD, "payouts", DAY, QUERY)
@@ -116,6 +118,17 @@ def test_listen_stays_with_the_server_connection(pooled, occupy):
     client.execute("LISTEN idempotent_load")
     occupy()
     assert client.execute("SELECT count(*) FROM pg_listening_channels()").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("name", ["psql", "psycopg", "psycopg2", "asyncpg-uncached"])
+def test_merge(warehouse, connect, name):
+    """753 payouts are missing, and those that are there are right."""
+    row = connect(name).row(
+        "SELECT method, inserted, updated FROM merge_rows({}, {}, {}, {})",
+        "payouts", DAY, QUERY, "{sale_id}" if name == "psql" else ["sale_id"],
+    )
+    assert [str(value) for value in row.values()] == ["merge", "753", "0"]
+    assert story.day(warehouse) == NEW
 
 
 def test_loads_of_a_day_exclude_each_other(warehouse, connect):

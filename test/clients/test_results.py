@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import json
 import os
+import subprocess
 
 import asyncpg
 import psycopg
@@ -14,7 +15,7 @@ from psycopg.types.composite import CompositeInfo, register_composite
 
 import story
 from clients import DRIVERS
-from story import BACKFILL, DAY, FIRST, LOAD, QUERY
+from story import BACKFILL, DAY, FIRST, LAST, LOAD, QUERY
 
 # Those that give values of Python; psql gives text.
 typed_drivers = pytest.mark.parametrize("name", [name for name in DRIVERS if name != "psql"])
@@ -96,7 +97,8 @@ def test_json(warehouse, connect, name, fingerprint):
 class TestComposite:
     """SELECT replace_partition(...) returns one column of a composite type."""
 
-    STATEMENT = f"SELECT replace_partition('payouts', '2026-08-25', $query${QUERY}$query$) AS result"
+    STATEMENT = f"""
+        SELECT replace_partition('payouts', '2026-08-25', $query${QUERY}$query$) AS result"""
     TEXT = "(payouts,2026-08-25,2026-08-26,diff,2000,1247,753,0,0,t,"
 
     @pytest.mark.parametrize("name", ["psql", "psycopg", "psycopg2"])
@@ -146,8 +148,9 @@ def test_run_job(warehouse, connect, name):
 @typed_drivers
 def test_run_job_of_command(warehouse, connect, name):
     """Of a command only the method and the time are known."""
-    warehouse.run("SELECT create_job('vacuum_log', command => 'CREATE TABLE log (day date)')")
-    row, elapsed = split_elapsed(connect(name).row("SELECT * FROM run_job({}, {})", "vacuum_log", DAY))
+    warehouse.run("SELECT create_job('make_log', command => 'CREATE TABLE log (day date)')")
+    client = connect(name)
+    row, elapsed = split_elapsed(client.row("SELECT * FROM run_job({}, {})", "make_log", DAY))
     assert row.pop("method") == "command"
     assert set(row.values()) == {None}
     assert isinstance(elapsed, datetime.timedelta)
@@ -222,7 +225,7 @@ class TestWithoutNotices:
         """The error, backfill_progress and load_failures tell which days have failed, and why."""
         warehouse.run("DELETE FROM sales WHERE sale_date = '2026-08-25'")
         with pytest.raises(client.Error) as raised:
-            client.run(BACKFILL[:-1] + ", on_error => 'continue')", FIRST, datetime.date(2026, 8, 30))
+            client.run(BACKFILL[:-1] + ", on_error => 'continue')", FIRST, LAST)
         fields = client.fields(raised.value)
         assert fields["sqlstate"] == "IL002"
         assert "2026-08-25" in fields["message"]
@@ -230,7 +233,7 @@ class TestWithoutNotices:
         assert tuple(row.values()) == ("failed", 29, 1)
         row = client.row("SELECT logical_date, sqlstate, message FROM load_failures")
         assert (row["logical_date"], row["sqlstate"]) == (DAY, "IL002")
-        assert row["message"].startswith("query returned no rows, but slice [2026-08-25, 2026-08-26)")
+        assert row["message"].startswith("query returned no rows, but slice [2026-08-25,")
 
     @typed_drivers
     def test_notes_of_a_check(self, warehouse, client, name):
@@ -253,3 +256,49 @@ class TestWithoutNotices:
             FIRST, DAY, DAY,
         )
         assert tuple(row.values()) == (DAY, "rows", 1247, 2000, 753, row["share"])
+
+
+class TestNotices:
+    """Where each client has those of a backfill that is run dry."""
+
+    CALL = "CALL backfill('payouts_daily', '2026-08-25', '2026-08-25', dry_run => true)"
+    TOLD = "2026-08-25: rows 1247 -> 2000"
+
+    def test_psql(self, warehouse):
+        done = subprocess.run(
+            ["psql", "-X", "-d", warehouse.database, "-c", self.CALL],
+            text=True,
+            capture_output=True,
+        )
+        assert self.TOLD in done.stderr
+
+    def test_psycopg(self, warehouse):
+        notices = []
+        with psycopg.connect(dbname=warehouse.database, autocommit=True) as connection:
+            # what the handler is given is only good until it returns
+            connection.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+            connection.execute(self.CALL)
+        (notice,) = notices
+        assert notice.startswith(self.TOLD)
+
+    def test_psycopg2(self, warehouse):
+        connection = psycopg2.connect(dbname=warehouse.database)
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(self.CALL)
+        (notice,) = connection.notices
+        connection.close()
+        assert self.TOLD in notice
+
+    def test_asyncpg(self, warehouse):
+        notices = []
+
+        async def call():
+            connection = await asyncpg.connect(database=warehouse.database)
+            connection.add_log_listener(lambda _, notice: notices.append(notice))
+            await connection.execute(self.CALL)
+            await connection.close()
+
+        asyncio.run(call())
+        (notice,) = notices
+        assert notice.message.startswith(self.TOLD)
