@@ -60,7 +60,7 @@ def test_cancel(warehouse, hold, connect, name, step):
 @drivers
 @pytest.mark.parametrize("step", ["inserted"])
 def test_statement_timeout(warehouse, hold, connect, name, step):
-    warehouse.run(f"ALTER DATABASE {warehouse.database} SET statement_timeout = '2s'")
+    warehouse.run(f"ALTER DATABASE {warehouse.database} SET statement_timeout = '3s'")
     client = connect(name)
     future = client.start(LOAD, "payouts", DAY, QUERY)
     hold.wait()
@@ -185,24 +185,27 @@ def test_timeout_of_backfill(warehouse, connect, name):
 
 
 @drivers
-@pytest.mark.parametrize("messages", ["notice", "error"])
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("messages", ["notice", "warning"])
 @pytest.mark.parametrize("step", ["inserted"])
-def test_lost_connection_of_backfill(warehouse, hold, connect, name, step, messages):
-    """The server sees it when it tells of the slice, or, if it has not to tell, at the end."""
+def test_lost_connection_of_backfill(
+    warehouse, hold, connect, name, step, workers, messages
+):
+    """The server sees it after the slice, whether it has a notice to send or not."""
     warehouse.run(f"ALTER DATABASE {warehouse.database} SET client_min_messages = {messages}")
     client = connect(name)
-    future = client.start(BACKFILL, FIRST, LAST)
+    call = BACKFILL[:-1] + f", workers => {workers}, pause => '1s')"
+    future = client.start(call, FIRST, LAST)
     hold.wait()
     client.drop()
     with pytest.raises(client.Error):
         future.result()
     hold.release()
-    warehouse.wait_until("SELECT state <> 'running' FROM backfill_progress")
+    warehouse.wait_until("SELECT state = 'interrupted' FROM backfill_progress")
     warehouse.wait_until_unlocked()
-    if messages == "error":
-        assert warehouse.value("SELECT state FROM backfill_progress") == "done"
-        assert story.month(warehouse) == MONTH
-    else:
-        assert warehouse.value("SELECT state FROM backfill_progress") == "interrupted"
-        # the first day, and DAY as it was
-        assert story.month(warehouse)[0] == 2000 + OLD[0]
+    rows, _ = story.month(warehouse)
+    # whole days, long before the last; DAY is as it was
+    days, rest = divmod(rows - OLD[0], 2000)
+    assert days < 24 and rest == 0
+    # with workers the slice that they are in is ended with them
+    assert days >= 1 or workers > 1
