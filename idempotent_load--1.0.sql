@@ -328,12 +328,13 @@ CREATE FUNCTION create_job(
 	ignore_columns text[] DEFAULT NULL,
 	key text[] DEFAULT NULL,
 	version text DEFAULT NULL,
-	keep_previous boolean DEFAULT false
+	keep_previous boolean DEFAULT false,
+	or_replace boolean DEFAULT false
 ) RETURNS void
 AS 'MODULE_PATHNAME', 'iload_create_job'
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION create_job(text, pg_catalog.regclass, text, text, text, interval, text, text, text, text, text, boolean, text[], text[], text, boolean) IS
+COMMENT ON FUNCTION create_job(text, pg_catalog.regclass, text, text, text, interval, text, text, text, text, text, boolean, text[], text[], text, boolean, boolean) IS
 'give a name to a load (target and query), or to a command';
 
 CREATE FUNCTION alter_job(

@@ -42,6 +42,18 @@ SELECT name FROM jobs ORDER BY name;
 SELECT create_job('nulls', 'fact', 'SELECT $1 AS d', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 SELECT period, method, on_empty, if_running, create_partition FROM jobs WHERE name = 'nulls';
 SELECT drop_job('nulls');
+-- a script that is run again: what there was is replaced, whatever it was, with all options
+SELECT create_job('script', 'fact', 'SELECT $1 AS d, 1 AS n', or_replace => true, audit => 'SELECT true', keep_previous => true);
+SET TimeZone = 'Asia/Tokyo';
+SELECT create_job('script', command => 'SELECT 2', or_replace => true);
+SET TimeZone = 'UTC';
+SELECT target, query, command, period, method, audit, keep_previous, timezone FROM jobs WHERE name = 'script';
+SELECT create_job('script', 'fact', 'SELECT $1 AS d, 3 AS n', or_replace => true);
+SELECT target, query, command, period, method, audit, keep_previous, timezone FROM jobs WHERE name = 'script';
+SELECT create_job('script', 'fact', 'SELECT $1 AS d, no_such_column AS n', or_replace => true);
+SELECT create_job('script', command => 'SELECT 4', or_replace => NULL);
+SELECT query FROM jobs WHERE name = 'script';
+SELECT drop_job('script');
 -- the transaction decides
 BEGIN;
 SELECT create_job('undone', command => 'SELECT 1');
@@ -283,12 +295,16 @@ TRUNCATE jobs;
 -- a job is dropped by its creator, members of that role, and the extension's owner
 SELECT drop_job('made');
 SELECT drop_job('made', true);
+SELECT create_job('made', command => 'SELECT 1', or_replace => true);
 SET ROLE regress_iload_maker;
+SELECT create_job('made', command => 'SELECT 2', or_replace => true);
 SELECT drop_job('made');
 \set VERBOSITY sqlstate
 SELECT drop_job('facts');
 \set VERBOSITY default
 SET ROLE regress_iload_member;
+SELECT create_job('made command', command => 'SELECT 2', or_replace => true);
+SELECT command, created_by FROM jobs WHERE name = 'made command';
 SELECT drop_job('made command');
 RESET ROLE;
 SELECT count(*) FROM jobs WHERE created_by = 'regress_iload_maker';

@@ -292,14 +292,12 @@ fill_values(IloadOwnValues *values, const IloadJob *job)
 	Assert(values->n == JOB_NPARAMETERS);
 }
 
-/*
- * Register a job.  Two sessions that make one of the same name wait for each other,
- * and the second one fails.
- */
-static void
+/* Insert the row of a job; false if there is one of that name. */
+static bool
 insert_row(Oid schema, const IloadJob *job)
 {
 	IloadOwnValues values = {0};
+	bool		inserted;
 
 	SPI_connect();
 	fill_values(&values, job);
@@ -312,11 +310,9 @@ insert_row(Oid schema, const IloadJob *job)
 									 " ON CONFLICT (name) DO NOTHING",
 									 iload_own_table_name(schema, JOB_TABLE)),
 							&values, false, SPI_OK_INSERT);
-	if (SPI_processed != 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_DUPLICATE_OBJECT),
-				 errmsg("job \"%s\" already exists", job->name)));
+	inserted = SPI_processed == 1;
 	SPI_finish();
+	return inserted;
 }
 
 static void
@@ -463,48 +459,6 @@ iload_job_check_and_pin(IloadJob *job)
 	AtEOXact_GUC(true, nestlevel);
 }
 
-/*
- * create_job(name text, target regclass, query text, command text,
- * date_column text, period interval, timezone text, method text, on_empty text,
- * audit text, if_running text, create_partition boolean, ignore_columns text[],
- * key text[], version text, keep_previous boolean) returns void
- */
-Datum
-iload_create_job(PG_FUNCTION_ARGS)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "idempotent_load", ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	IloadJob	job = {0};
-
-	iload_argument_require(fcinfo, 0, "name");
-	job.name = iload_argument_text(fcinfo, 0);
-	check_name(job.name);
-	check_kind(fcinfo);
-	job.options.date_column = iload_argument_text(fcinfo, 4);
-	job.period = iload_argument_period(fcinfo, 5);
-	iload_options_read(fcinfo, 6, iload_job_methods, &job.options);
-	job.options.key = iload_argument_names(fcinfo, 13, "key");
-	job.options.version = iload_argument_text(fcinfo, 14);
-	job.options.keep_previous = !PG_ARGISNULL(15) && PG_GETARG_BOOL(15);
-	if (PG_ARGISNULL(3))
-	{
-		job.kind = ILOAD_JOB_QUERY;
-		job.target = PG_GETARG_OID(1);
-		job.text = iload_argument_text(fcinfo, 2);
-	}
-	else
-	{
-		job.kind = ILOAD_JOB_COMMAND;
-		job.text = iload_argument_text(fcinfo, 3);
-	}
-	iload_job_check_and_pin(&job);
-	insert_row(get_func_namespace(fcinfo->flinfo->fn_oid), &job);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	PG_RETURN_VOID();
-}
-
 /* A job is altered and dropped by who owns it, as any object. */
 static void
 check_owner(Oid schema, const char *name, const char *created_by)
@@ -574,6 +528,73 @@ iload_job_update(Oid schema, const IloadJob *job)
 									 iload_own_table_name(schema, JOB_TABLE)),
 							&values, false, SPI_OK_UPDATE);
 	SPI_finish();
+}
+
+/*
+ * Register a job, in place of the caller's own of that name if "or_replace".  Two sessions
+ * that do so at once wait for each other, and the second one fails or replaces.
+ */
+static void
+register_job(Oid schema, const IloadJob *job, bool or_replace)
+{
+	for (;;)
+	{
+		if (or_replace && lock_row(schema, job->name))
+		{
+			iload_job_update(schema, job);
+			return;
+		}
+		if (insert_row(schema, job))
+			return;
+		if (!or_replace)
+			ereport(ERROR,
+					(errcode(ERRCODE_DUPLICATE_OBJECT),
+					 errmsg("job \"%s\" already exists", job->name),
+					 errhint("Use alter_job, or pass or_replace => true.")));
+	}
+}
+
+/*
+ * create_job(name text, target regclass, query text, command text,
+ * date_column text, period interval, timezone text, method text, on_empty text,
+ * audit text, if_running text, create_partition boolean, ignore_columns text[],
+ * key text[], version text, keep_previous boolean, or_replace boolean) returns void
+ */
+Datum
+iload_create_job(PG_FUNCTION_ARGS)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "idempotent_load", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	IloadJob	job = {0};
+
+	iload_argument_require(fcinfo, 0, "name");
+	job.name = iload_argument_text(fcinfo, 0);
+	check_name(job.name);
+	check_kind(fcinfo);
+	job.options.date_column = iload_argument_text(fcinfo, 4);
+	job.period = iload_argument_period(fcinfo, 5);
+	iload_options_read(fcinfo, 6, iload_job_methods, &job.options);
+	job.options.key = iload_argument_names(fcinfo, 13, "key");
+	job.options.version = iload_argument_text(fcinfo, 14);
+	job.options.keep_previous = !PG_ARGISNULL(15) && PG_GETARG_BOOL(15);
+	if (PG_ARGISNULL(3))
+	{
+		job.kind = ILOAD_JOB_QUERY;
+		job.target = PG_GETARG_OID(1);
+		job.text = iload_argument_text(fcinfo, 2);
+	}
+	else
+	{
+		job.kind = ILOAD_JOB_COMMAND;
+		job.text = iload_argument_text(fcinfo, 3);
+	}
+	iload_job_check_and_pin(&job);
+	register_job(get_func_namespace(fcinfo->flinfo->fn_oid), &job,
+				 !PG_ARGISNULL(16) && PG_GETARG_BOOL(16));
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	PG_RETURN_VOID();
 }
 
 /* Drop a registered job; false if there is none. */
