@@ -1,2 +1,2 @@
-SELECT assert_loaded('revenue', '{{ ds }}', '{{ ds }}'),
+SELECT assert_loaded('revenue', '{{ ds }}', '{{ ds }}', allow_empty => false),
        assert_loaded('order_status', '{{ ds }}', '{{ ds }}')

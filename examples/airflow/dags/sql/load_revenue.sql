@@ -1,3 +1,3 @@
 SELECT * FROM replace_partition('revenue', '{{ ds }}',
-  $query$ {% include 'sql/revenue.sql' %} $query$,
+  $query${% include 'sql/revenue.sql' %}$query$,
   run_id => '{{ run_id }}')
