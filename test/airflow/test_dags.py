@@ -35,6 +35,8 @@ with DAG("append", schedule=None, default_args={"conn_id": "warehouse"}):
 
 # One operator in a DAG of its own
 OPERATOR = """\
+import datetime
+
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
 from airflow.sdk import DAG
 
@@ -70,7 +72,7 @@ class Airflow:
 
     def operator(self, **arguments):
         """A run of one SQLExecuteQueryOperator with these arguments. Returns its task instance."""
-        self.write("operator.py", OPERATOR.format(arguments=arguments))
+        self.write("one_operator.py", OPERATOR.format(arguments=arguments))
         return self.run("operator", "2026-10-07")["operator"]
 
     def good(self, **arguments):
@@ -321,6 +323,24 @@ def test_day_in_another_time_zone_is_the_one_before(airflow):
     assert first_run(timetable) == ("2026-10-07T22:00:00+00:00", "2026-10-06")
 
 
+def test_day_of_daily_as_in_airflow_2(airflow, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__SCHEDULER__CREATE_CRON_DATA_INTERVALS", "True")
+    assert first_run("@daily") == ("2026-10-07T00:00:00+00:00", "2026-10-06")
+
+
+def test_day_in_another_time_zone_can_be_had(airflow):
+    airflow.write(
+        "one_operator.py",
+        OPERATOR.format(
+            arguments={
+                "sql": """SELECT '{{ ds }}', '{{ logical_date.in_timezone("Europe/Berlin") | ds }}'"""
+            }
+        ),
+    )
+    instance = airflow.run("operator", "2026-10-06T22:00:00")["operator"]
+    assert airflow.pushed(instance) == [("2026-10-06", "2026-10-07")]
+
+
 # The backfill DAG
 
 
@@ -504,6 +524,13 @@ def test_row_of_the_history_is_pushed_whole(airflow, shop):
     assert airflow.good(sql=query) == shop.rows(query)
 
 
+def test_numeric_is_pushed_as_a_float_has_it(airflow):
+    """Text keeps its digits."""
+    value = "12345678901234567890.50"
+    ((number, text),) = airflow.good(sql=f"SELECT {value}, {value}::text")
+    assert (str(number), text) == ("12345678901234567000", value)
+
+
 # What a task's log has
 
 
@@ -525,6 +552,43 @@ def test_messages_in_the_log(airflow, shop, capfd):
             assert "another load" not in capfd.readouterr().out
             airflow.good(sql=skip, hook_params={"enable_log_db_messages": True})
     assert "another load" in capfd.readouterr().out
+
+
+# The connection
+
+
+def reconnect(airflow, shop, monkeypatch, **extra):
+    for name, value in airflow.home.use(shop, **extra).items():
+        monkeypatch.setenv(name, value)
+
+
+def test_settings_of_the_connection(airflow, shop, monkeypatch):
+    show = "SELECT current_setting('lock_timeout')"
+    hook_params = {"options": "-c lock_timeout=2min"}
+    assert airflow.good(sql=show, hook_params=hook_params) == [("2min",)]
+    reconnect(airflow, shop, monkeypatch, options="-c lock_timeout=1min", keepalives_idle=60)
+    assert airflow.good(sql=show) == [("1min",)]
+    assert airflow.good(sql=show, hook_params=hook_params) == [("1min",)]
+
+
+def test_messages_cannot_be_asked_for_in_the_connection(airflow, shop, monkeypatch, capfd):
+    reconnect(airflow, shop, monkeypatch, enable_log_db_messages=True)
+    assert airflow.operator(sql="SELECT 1").state == "failed"
+    assert 'invalid connection option "enable_log_db_messages"' in capfd.readouterr().out
+
+
+def test_statement_timeout(airflow, shop, monkeypatch, capfd):
+    """The server ends the load itself: the task fails at once, and nothing is left."""
+    reconnect(airflow, shop, monkeypatch, options="-c statement_timeout=500ms")
+    with server.connect(shop.database) as other:
+        with other.transaction():
+            other.execute(load(QUERY))
+            assert airflow.operator(sql=load(QUERY)).state == "failed"
+            log = capfd.readouterr().out
+            assert "canceling statement due to statement timeout" in log
+            assert 'load of slice [2026-10-07, 2026-10-08) of table "revenue", step "lock"' in log
+    shop.wait_until_unlocked()
+    assert airflow.good(sql=load(QUERY)) == [("none", 8)]
 
 
 # The tests that a team runs in CI
