@@ -160,7 +160,8 @@ def test_second_run_writes_nothing(airflow, shop):
         ("2026-10-07", "diff", 8, 8),
         ("2026-10-07", "none", 8, 0),
     ]
-    assert shop.rows("SELECT order_date::text, orders, amount_eur::text FROM report ORDER BY 1") == [
+    query = "SELECT order_date::text, orders, amount_eur::text FROM report ORDER BY 1"
+    assert shop.rows(query) == [
         ("2026-10-06", 6, "1730.00"),
         ("2026-10-07", 8, "2050.00"),
     ]
@@ -329,16 +330,27 @@ def test_day_of_daily_as_in_airflow_2(airflow, monkeypatch):
 
 
 def test_day_in_another_time_zone_can_be_had(airflow):
-    airflow.write(
-        "one_operator.py",
-        OPERATOR.format(
-            arguments={
-                "sql": """SELECT '{{ ds }}', '{{ logical_date.in_timezone("Europe/Berlin") | ds }}'"""
-            }
-        ),
-    )
+    there = '{{ logical_date.in_timezone("Europe/Berlin") | ds }}'
+    arguments = {"sql": f"SELECT '{{{{ ds }}}}', '{there}'"}
+    airflow.write("one_operator.py", OPERATOR.format(arguments=arguments))
     instance = airflow.run("operator", "2026-10-06T22:00:00")["operator"]
     assert airflow.pushed(instance) == [("2026-10-06", "2026-10-07")]
+
+
+def test_run_by_hand_at_midnight_stops_the_schedule(airflow):
+    """The scheduler finds that the run of its next date is there, and comes to that date again."""
+    from airflow import settings
+    from airflow.models.dag import DagModel
+    from airflow.models.serialized_dag import SerializedDagModel
+
+    run = airflow.run("revenue", "2026-10-07")["check_loaded"].get_dagrun()
+    with settings.Session() as session:
+        model = DagModel.get_dagmodel("revenue", session=session)
+        model.calculate_dagrun_date_fields(
+            dag=SerializedDagModel.get_dag("revenue"), reference_run=run
+        )
+        assert model.next_dagrun == run.logical_date
+        session.rollback()
 
 
 # The backfill DAG
@@ -374,7 +386,8 @@ def test_backfill_after_the_daily_runs_writes_nothing(airflow, shop):
         ("2026-10-07", "none", 8, 0),
     ]
     shop.run("CALL backfill('revenue', '2026-10-06', '2026-10-07', resume => true)")
-    assert shop.row("SELECT done, skipped FROM backfill_progress ORDER BY id DESC LIMIT 1") == (0, 2)
+    query = "SELECT done, skipped FROM backfill_progress ORDER BY id DESC LIMIT 1"
+    assert shop.row(query) == (0, 2)
 
 
 def test_backfill_in_a_transaction_is_refused(airflow, shop, capfd):
@@ -566,7 +579,7 @@ def test_settings_of_the_connection(airflow, shop, monkeypatch):
     show = "SELECT current_setting('lock_timeout')"
     hook_params = {"options": "-c lock_timeout=2min"}
     assert airflow.good(sql=show, hook_params=hook_params) == [("2min",)]
-    reconnect(airflow, shop, monkeypatch, options="-c lock_timeout=1min", keepalives_idle=60)
+    reconnect(airflow, shop, monkeypatch, options="-c lock_timeout=1min")
     assert airflow.good(sql=show) == [("1min",)]
     assert airflow.good(sql=show, hook_params=hook_params) == [("1min",)]
 
@@ -606,7 +619,7 @@ def example(warehouse, tmp_path):
 
     def run():
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder, "tests"],
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests"],
             cwd=folder,
             env={
                 **environment,
