@@ -32,25 +32,26 @@ SETTINGS = {
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": str(HEARTBEAT_TIMEOUT),
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
 }
 
-COMPONENTS = ("api-server", "dag-processor", "scheduler")
+# Logs are read from their files, so nobody need serve them.
+COMPONENTS = {
+    "api-server": [],
+    "dag-processor": [],
+    "scheduler": ["--skip-serve-logs"],
+}
 
 
-def free_ports(count):
-    """Ports of the loopback interface that nobody listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+def free_port():
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
-def wait_for(condition, what, seconds=90):
+def wait_for(condition, what, seconds=120):
     """Ask until the answer is true, and return it."""
     end = time.monotonic() + seconds
     while not (answer := condition()):
@@ -64,17 +65,16 @@ class Airflow:
 
     def __init__(self, folder, dags, environment):
         self.folder = folder
-        api, logs = free_ports(2)
-        self.url = f"http://127.0.0.1:{api}"
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
         self.environment = {
             **environment,
             **SETTINGS,
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-            "AIRFLOW__API__PORT": str(api),
+            "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
-            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
         }
         self.components = {}
         self.token = None
@@ -82,17 +82,17 @@ class Airflow:
 
     def start(self):
         """Start all, and return when the scheduler works and the DAGs are known."""
-        for name in COMPONENTS:
+        for name, options in COMPONENTS.items():
             with open(self.folder / f"{name}.log", "wb") as log:
                 self.components[name] = subprocess.Popen(
-                    ["airflow", name],
+                    ["airflow", name, *options],
                     cwd=self.folder,
                     env=self.environment,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                 )
-        wait_for(self._healthy, "Airflow runs")
+        wait_for(self._healthy, "Airflow runs", seconds=180)
         wait_for(lambda: self.request("GET", "dags")["total_entries"], "there are DAGs")
         errors = self.request("GET", "importErrors")["import_errors"]
         assert not errors, errors
@@ -105,6 +105,9 @@ class Airflow:
         try:
             with urllib.request.urlopen(f"{self.url}/auth/token") as answer:
                 self.token = json.load(answer)["access_token"]
+            # The API of the tasks is made at the first call, which takes seconds.
+            with urllib.request.urlopen(f"{self.url}/execution/health"):
+                pass
             health = self.request("GET", "monitor/health")
         except urllib.error.URLError:
             return False
@@ -115,15 +118,16 @@ class Airflow:
 
     def stop(self):
         """End the components, those that ask others first, with all that they started."""
-        for name in reversed(self.components):
-            process = psutil.Process(self.components[name].pid)
-            family = process.children(recursive=True)
-            process.terminate()
+        for component in reversed(self.components.values()):
+            if component.poll() is not None:
+                continue
+            family = psutil.Process(component.pid).children(recursive=True)
+            component.terminate()
             try:
-                self.components[name].wait(30)
+                component.wait(30)
             except subprocess.TimeoutExpired:
-                process.kill()
-                self.components[name].wait()
+                component.kill()
+                component.wait()
             for child in family:
                 try:
                     child.kill()
@@ -173,6 +177,14 @@ class Airflow:
         )
         return Run(self, dag, run["dag_run_id"])
 
+    def end_runs(self):
+        """End what still runs, as a test that has failed leaves it."""
+        for run in self.request("GET", "dags/~/dagRuns?state=queued&state=running")["dag_runs"]:
+            path = Run(self, run["dag_id"], run["dag_run_id"]).path
+            self.request("PATCH", path, {"state": "failed"})
+        tasks = "dags/~/dagRuns/~/taskInstances?state=queued&state=running"
+        wait_for(lambda: not self.request("GET", tasks)["total_entries"], "no task runs")
+
     def unpause(self, dag):
         """Let the scheduler make runs of a DAG."""
         self.request("PATCH", f"dags/{dag}", {"is_paused": False})
@@ -181,7 +193,8 @@ class Airflow:
         """Wait until a DAG has so many successful runs, and no others."""
 
         def done():
-            states = [run["state"] for run in self.request("GET", f"dags/{dag}/dagRuns")["dag_runs"]]
+            runs = self.request("GET", f"dags/{dag}/dagRuns")["dag_runs"]
+            states = [run["state"] for run in runs]
             assert "failed" not in states
             return states == ["success"] * count
 

@@ -55,7 +55,8 @@ def airflow(components, warehouse):
     """Airflow with a connection to a warehouse that has orders."""
     warehouse.run(SCHEMA)
     components.connect_to(warehouse)
-    return components
+    yield components
+    components.end_runs()
 
 
 @pytest.fixture
@@ -187,6 +188,36 @@ def test_cleared(airflow, warehouse):
     assert totals(warehouse, "revenue_append") == {NIGHT: (16, "4100.00")}
 
 
+def test_cleared_while_it_runs(airflow, warehouse, gate):
+    """A task that is cleared in its load: Airflow kills it, and starts it again."""
+    run = airflow.trigger("night", NIGHT)
+    gate.wait_for("replace_1", "append_1")
+    processes = run.process("replace"), run.process("append")
+    run.clear("replace", "append")
+    wait_for_end(*processes)
+    wait_until_blocked(warehouse, "replace_2", "replace_1")
+    gate.open()
+    run.wait()
+    assert totals(warehouse, "revenue") == LOADED
+    assert loads(warehouse, run) == [("try 2", "diff", 8, 8, 0)]
+    assert totals(warehouse, "revenue_append") == {NIGHT: (13, "3390.00")}
+
+
+def test_two_runs_of_a_date(airflow, warehouse, gate):
+    """Two people start the DAG for the same day."""
+    first = airflow.trigger("night", NIGHT)
+    gate.wait_for("replace_1", "append_1")
+    second = airflow.trigger("night", NIGHT)
+    wait_until_blocked(warehouse, "replace_1", "replace_1")
+    gate.open()
+    first.wait()
+    second.wait()
+    assert totals(warehouse, "revenue") == LOADED
+    assert loads(warehouse, first) == [("try 1", "diff", 8, 8, 0)]
+    assert loads(warehouse, second) == [("try 1", "none", 8, 0, 0)]
+    assert totals(warehouse, "revenue_append") == {NIGHT: (16, "4100.00")}
+
+
 def test_past_dates(airflow, warehouse):
     """Catch-up over a week, several days at once; then a backfill of the same week.
 
@@ -298,6 +329,7 @@ def test_zombie_is_skipped(airflow, warehouse, gate):
         zombie.resume()
         wait_until_gone(warehouse, "replace_1")
     wait_for_end(zombie)
+    run.wait()
     assert totals(warehouse, "revenue") == LOADED
     assert loads(warehouse, run) == [("try 1", "diff", 8, 8, 0)]
 

@@ -8,8 +8,7 @@ written all rows and committed none, the append between its two batches.
 import datetime
 
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
-from airflow.sdk import DAG, Param
-from airflow.timetables.interval import CronDataIntervalTimetable
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 REPLACE = """
 SELECT method, rows FROM replace_partition('revenue', '{{ ds }}', '
@@ -18,6 +17,7 @@ SELECT method, rows FROM replace_partition('revenue', '{{ ds }}', '
     run_id => '{{ run_id }}, try {{ ti.try_number }}')
 """
 
+# What a load does at its step, as a statement.
 STEP = "SELECT pg_advisory_xact_lock_shared(hashtext('idempotent_load'), hashtext('inserted'))"
 
 BATCH = """
@@ -53,18 +53,16 @@ def night(dag_id, before=(), autocommit=False, execution_timeout=None, schedule=
             "execution_timeout": execution_timeout,
         },
         **options,
-    ) as dag:
-        SQLExecuteQueryOperator(
-            task_id="replace", sql=[*before, REPLACE], autocommit=autocommit
-        )
+    ):
+        SQLExecuteQueryOperator(task_id="replace", sql=[*before, REPLACE], autocommit=autocommit)
         SQLExecuteQueryOperator(
             task_id="append",
             sql=[BATCH + "LIMIT 5", STEP, BATCH + "OFFSET 5"],
             autocommit=True,
         )
-    return dag
 
 
+# Tests start a run for a date.
 night("night")
 
 # The load is the second statement of its transaction: tests can hold the task before it.
