@@ -358,15 +358,15 @@ def test_run_by_hand_at_midnight_stops_the_schedule(airflow):
 
 def test_backfill(airflow, shop, capfd):
     conf = {"job": "revenue", "from_date": "2026-10-05", "to_date": "2026-10-07"}
-    assert states(airflow.run("revenue_backfill", None, run_conf=conf)) == {
-        "register_jobs": "success",
-        "backfill": "success",
-    }
+    instances = airflow.run("revenue_backfill", None, run_conf=conf)
+    assert states(instances) == {"register_jobs": "success", "backfill": "success"}
     assert revenue(shop) == STORY_B
-    assert shop.rows("SELECT job, state, total, done FROM backfill_progress") == [
-        ("revenue", "done", 3, 3)
+    (run_id,) = {instance.run_id for instance in instances.values()}
+    assert shop.rows("SELECT job, state, total, done, run_id FROM backfill_progress") == [
+        ("revenue", "done", 3, 3, run_id)
     ]
-    assert shop.value("SELECT count(DISTINCT xmin::text) FROM load_history") == 3
+    query = "SELECT count(DISTINCT xmin::text) FROM load_history WHERE run_id = %s"
+    assert shop.value(query, run_id) == 3
     log = capfd.readouterr().out
     assert "2026-10-06: 6 rows, diff, inserted 6, deleted 0, updated 0 (2 of 3" in log
     assert "2026-10-07: 8 rows, diff, inserted 8, deleted 0, updated 0 (3 of 3" in log

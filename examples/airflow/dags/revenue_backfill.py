@@ -23,11 +23,12 @@ with DAG(
     register = SQLExecuteQueryOperator(task_id="register_jobs", sql="sql/jobs.sql")
     backfill = SQLExecuteQueryOperator(
         task_id="backfill",
-        sql="CALL backfill(%(job)s, %(from_date)s, %(to_date)s)",
+        sql="CALL backfill(%(job)s, %(from_date)s, %(to_date)s, run_id => %(run_id)s)",
         parameters={
             "job": "{{ params.job }}",
             "from_date": "{{ params.from_date }}",
             "to_date": "{{ params.to_date }}",
+            "run_id": "{{ run_id }}",
         },
         # the CALL commits, so it must not be inside a transaction
         autocommit=True,
