@@ -4,6 +4,7 @@ The server is the one of PGHOST and PGUSER (test/run-python starts it); the user
 superuser.
 """
 
+import contextlib
 import itertools
 import os
 
@@ -113,13 +114,21 @@ def template():
         server.execute(f"DROP DATABASE {TEMPLATE} WITH (FORCE)")
 
 
-@pytest.fixture
-def warehouse(template):
-    """A fresh database for one test, dropped after it."""
-    name = f"warehouse_{next(_numbers)}"
+@contextlib.contextmanager
+def fresh(template, name):
+    """A database of this name, as a copy of the template; dropped at the end."""
     with connect("postgres") as server:
         server.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         database = Warehouse(name)
+        try:
+            yield database
+        finally:
+            database.close()
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def warehouse(template):
+    """A fresh database for one test, dropped after it."""
+    with fresh(template, f"warehouse_{next(_numbers)}") as database:
         yield database
-        database.close()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
