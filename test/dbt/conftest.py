@@ -120,7 +120,9 @@ class Project:
     def invoke(self, *arguments):
         """The results of a command by the name of the node: status and message."""
         folder = str(self.folder)
-        outcome = dbtRunner().invoke([*arguments, "--project-dir", folder, "--profiles-dir", folder])
+        outcome = dbtRunner().invoke(
+            [*arguments, "--project-dir", folder, "--profiles-dir", folder]
+        )
         if outcome.exception:
             raise outcome.exception
         return {result.node.name: result for result in outcome.result.results}
@@ -128,7 +130,9 @@ class Project:
     def run(self, *arguments):
         """dbt run; every model must succeed."""
         results = self.invoke("run", *arguments)
-        failed = {name: result.message for name, result in results.items() if result.status != "success"}
+        failed = {
+            name: result.message for name, result in results.items() if result.status != "success"
+        }
         assert results and not failed, failed
         return results
 

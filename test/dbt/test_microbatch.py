@@ -1,14 +1,14 @@
 """Batches of microbatch are slices."""
 
-import json
-
 from conftest import last_load, loads
 
 RANGE = ("--event-time-start", "2026-08-24", "--event-time-end", "2026-08-28")
 
 PAYOUTS = """
-{{ config(incremental_strategy='microbatch', event_time='sale_date', begin='2026-08-24', batch_size='day') }}
-SELECT sale_id, sale_date, round(price_eur * 0.60, 2) AS amount_eur FROM {{ source('raw', 'sales') }}
+{{ config(incremental_strategy='microbatch', event_time='sale_date', begin='2026-08-24',
+          batch_size='day') }}
+SELECT sale_id, sale_date, round(price_eur * 0.60, 2) AS amount_eur
+FROM {{ source('raw', 'sales') }}
 """
 
 
@@ -43,7 +43,11 @@ def test_retry_of_batches(project, shop):
     shop.run("UPDATE raw.sales SET price_eur = 1 WHERE sale_id = 50001")
     results = project.invoke("run", *RANGE)
     assert results["payouts"].status == "partial success"
-    assert [load[0] for load in loads(shop, "mart.payouts")] == ["2026-08-24", "2026-08-25", "2026-08-27"]
+    assert [load[0] for load in loads(shop, "mart.payouts")] == [
+        "2026-08-24",
+        "2026-08-25",
+        "2026-08-27",
+    ]
     shop.run("UPDATE raw.sales SET price_eur = 10 WHERE sale_id = 50001")
     last = last_load(shop)
     results = project.invoke("retry")
@@ -57,7 +61,12 @@ def test_empty_batch(project, shop):
     shop.run("DELETE FROM raw.sales WHERE sale_date = '2026-08-25'")
     project.run(*RANGE)
     assert loads(shop, "mart.payouts")[1] == ("2026-08-25", "none", 0, 0, 0)
-    assert shop.rows("SELECT * FROM missing_dates('mart.payouts', '2026-08-24', '2026-08-27', thin => NULL)") == []
+    assert (
+        shop.rows(
+            "SELECT * FROM missing_dates('mart.payouts', '2026-08-24', '2026-08-27', thin => NULL)"
+        )
+        == []
+    )
 
     shop.run("DELETE FROM raw.sales WHERE sale_date = '2026-08-26'")
     assert project.invoke("run", *RANGE)["payouts"].status == "partial success"
@@ -71,21 +80,22 @@ def test_empty_batch(project, shop):
 
 def test_sizes(project, shop):
     """Hours, months and years; partitions as wide as the batches; times in UTC."""
-    shop.run(
-        """INSERT INTO raw.events SELECT i, timestamptz '2026-08-25 00:00+00' + i * interval '20 minutes', i
-           FROM generate_series(0, 5) AS i"""
-    )
-    for size in ("hour", "month", "year"):
+    shop.run("""INSERT INTO raw.events
+             SELECT i, timestamptz '2026-08-25 00:00+00' + i * interval '20 minutes', i
+           FROM generate_series(0, 5) AS i""")
+    for size, partitioned in (("hour", "false"), ("month", "true"), ("year", "false")):
         project.model(
             f"by_{size}",
-            f"""{{{{ config(incremental_strategy='microbatch', event_time='happened_at', begin='2026-08-25',
-                            batch_size='{size}', partitioned={'true' if size == 'month' else 'false'}) }}}}
+            f"""{{{{ config(incremental_strategy='microbatch', event_time='happened_at',
+                            begin='2026-08-25', batch_size='{size}', partitioned={partitioned}) }}}}
             SELECT event_id, happened_at FROM {{{{ source('raw', 'events') }}}}""",
         )
     # a zone of the session is not that of the batches
     shop.run("ALTER DATABASE shop SET timezone = 'Asia/Tokyo'")
     for _ in range(2):
-        project.run("--event-time-start", "2026-08-25T00:00:00", "--event-time-end", "2026-08-25T03:00:00")
+        project.run(
+            "--event-time-start", "2026-08-25T00:00:00", "--event-time-end", "2026-08-25T03:00:00"
+        )
     hours = ["2026-08-25 00:00:00+00", "2026-08-25 01:00:00+00", "2026-08-25 02:00:00+00"]
     assert loads(shop, "mart.by_hour") == [
         (hours[0], "diff", 3, 3, 0),
@@ -103,7 +113,7 @@ def test_sizes(project, shop):
         ("2026-01-01 00:00:00+00", "diff"),
         ("2026-01-01 00:00:00+00", "none"),
     ]
-    assert json.loads(
-        shop.value("SELECT to_json(array_agg(period::text ORDER BY id))::text FROM load_history WHERE target = 'mart.by_month'::regclass")
-    ) == ["1 mon", "1 mon"]
+    assert shop.rows(
+        "SELECT DISTINCT period::text FROM load_history WHERE target = 'mart.by_month'::regclass"
+    ) == [("1 mon",)]
     assert shop.value("SELECT count(*) FROM pg_partition_tree('mart.by_month') WHERE isleaf") == 1

@@ -16,47 +16,75 @@ def day(config="", more=""):
 
 def test_refused(project, shop):
     """Each error names the model and says what to do; nothing is written."""
-    shop.run(
-        """CREATE SCHEMA mart;
-           CREATE TABLE mart.known AS SELECT * FROM raw.orders WHERE false"""
-    )
+    shop.run("""CREATE SCHEMA mart;
+           CREATE TABLE mart.known AS SELECT * FROM raw.orders WHERE false""")
     cases = {
         "no_column": ("{{ config(period='day') }}", "it needs a date_column"),
-        "other_column": ("{{ config(date_column='sale_date') }}", 'does not return its date_column, "sale_date"'),
-        "no_days": ("{{ config(date_column='amount_eur') }}", "is of type numeric, which does not hold days"),
+        "other_column": (
+            "{{ config(date_column='sale_date') }}",
+            'does not return its date_column, "sale_date"',
+        ),
+        "no_days": (
+            "{{ config(date_column='amount_eur') }}",
+            "is of type numeric, which does not hold days",
+        ),
         "null_day": (
-            "{{ config(date_column='order_date') }} SELECT 0 AS order_id, NULL::date AS order_date, 0 AS amount_eur UNION ALL",
+            "{{ config(date_column='order_date') }}"
+            " SELECT 0 AS order_id, NULL::date AS order_date, 0 AS amount_eur UNION ALL",
             'rows whose "order_date" is null',
         ),
-        "keyed": ("{{ config(date_column='order_date', unique_key='order_id') }}", "unique_key has no meaning"),
-        "hours": ("{{ config(date_column='order_date', period='6 hours') }}", 'period "6 hours" is not supported'),
-        "five_months": ("{{ config(date_column='order_date', period='5 months') }}", "it must divide a year"),
-        "today": ("{{ config(date_column='order_date', date='today') }}", 'date must be a date like 2026-08-25, not "today"'),
+        "keyed": (
+            "{{ config(date_column='order_date', unique_key='order_id') }}",
+            "unique_key has no meaning",
+        ),
+        "hours": (
+            "{{ config(date_column='order_date', period='6 hours') }}",
+            'period "6 hours" is not supported',
+        ),
+        "five_months": (
+            "{{ config(date_column='order_date', period='5 months') }}",
+            "it must divide a year",
+        ),
+        "today": (
+            "{{ config(date_column='order_date', date='today') }}",
+            'date must be a date like 2026-08-25, not "today"',
+        ),
         "logged": (
             "{{ config(date_column='order_date', partitioned=true, unlogged=true) }}",
             "a partitioned table cannot be unlogged",
         ),
-        "kept": ("{{ config(date_column='order_date', keep_previous='no') }}", "keep_previous must be true or false"),
-        "method": ("{{ config(date_column='order_date', method='upsert') }}", 'invalid value for option "method"'),
-        "empty": ("{{ config(date_column='order_date', on_empty='ignore') }}", 'invalid value for option "on_empty"'),
+        "kept": (
+            "{{ config(date_column='order_date', keep_previous='no') }}",
+            "keep_previous must be true or false",
+        ),
+        "method": (
+            "{{ config(date_column='order_date', method='upsert') }}",
+            'invalid value for option "method"',
+        ),
+        "empty": (
+            "{{ config(date_column='order_date', on_empty='ignore') }}",
+            'invalid value for option "on_empty"',
+        ),
         "known": (
             "{{ config(date_column='order_date', incremental_predicates=['true']) }}",
             "incremental_predicates have no meaning",
         ),
         "by_batch_zone": (
-            "{{ config(incremental_strategy='microbatch', event_time='order_date', begin='2026-10-06',"
-            " batch_size='day', timezone='Europe/Berlin') }}",
+            "{{ config(incremental_strategy='microbatch', event_time='order_date',"
+            " begin='2026-10-06', batch_size='day', timezone='Europe/Berlin') }}",
             "",
         ),
         "by_batch_period": (
-            "{{ config(incremental_strategy='microbatch', event_time='order_date', begin='2026-10-06',"
-            " batch_size='day', period='week') }}",
+            "{{ config(incremental_strategy='microbatch', event_time='order_date',"
+            " begin='2026-10-06', batch_size='day', period='week') }}",
             "",
         ),
     }
     for name, (config, _) in cases.items():
         project.model(name, config + " SELECT * FROM {{ source('raw', 'orders') }}")
-    results = project.invoke("run", "--event-time-start", "2026-10-06", "--event-time-end", "2026-10-07")
+    results = project.invoke(
+        "run", "--event-time-start", "2026-10-06", "--event-time-end", "2026-10-07"
+    )
     assert results.keys() == cases.keys()
     for name, (_, message) in cases.items():
         assert results[name].status == "error", name
@@ -65,12 +93,18 @@ def test_refused(project, shop):
             assert f'model "{name}", strategy replace_partition: ' in results[name].message
     # of batches dbt tells in its log only
     log = (project.folder / "logs" / "dbt.log").read_text()
-    assert 'model "by_batch_zone", strategy microbatch: batches of microbatch begin and end in UTC' in log
-    assert 'model "by_batch_period", strategy microbatch: the period of a microbatch model is its batch_size' in log
+    assert (
+        'model "by_batch_zone", strategy microbatch: batches of microbatch begin and end in UTC'
+        in log
+    )
+    assert (
+        'model "by_batch_period", strategy microbatch: the period of a microbatch model is its'
+        in log
+    )
     assert shop.value("SELECT count(*) FROM load_history") == 0
-    assert shop.rows("SELECT relname::text FROM pg_class WHERE relnamespace = 'mart'::regnamespace") == [
-        ("known",)
-    ]
+    assert shop.rows(
+        "SELECT relname::text FROM pg_class WHERE relnamespace = 'mart'::regnamespace"
+    ) == [("known",)]
 
 
 def test_dispatch_is_missing(project, shop):
@@ -78,7 +112,9 @@ def test_dispatch_is_missing(project, shop):
     written = (project.folder / "dbt_project.yml").read_text()
     project.write("dbt_project.yml", written.replace("idempotent_load, ", ""))
     try:
-        shop.run("CREATE SCHEMA mart; CREATE TABLE mart.payouts AS SELECT * FROM raw.orders WHERE false")
+        shop.run(
+            "CREATE SCHEMA mart; CREATE TABLE mart.payouts AS SELECT * FROM raw.orders WHERE false"
+        )
         message = project.invoke("run")["payouts"].message
     finally:
         project.write("dbt_project.yml", written)
@@ -90,16 +126,30 @@ def test_options_reach_the_load(project, shop):
     project.model("dollars", day("audit=\"SELECT '$query$' <> '' FROM staged LIMIT 1\""))
     project.model("kept", day("keep_previous=true"))
     project.model("by_delete", day("method='delete'"))
-    project.model("by_meta", DAY.replace("date_column='order_date', date='2026-10-07', {config}",
-        "meta={{'date_column': 'order_date', 'date': '2026-10-07', 'method': 'delete'}}").format(more=""))
-    project.model("ignoring", day("ignore_columns=['loaded_by']", ", '{{ invocation_id }}' AS loaded_by"))
-    project.model("ignoring_one", day("ignore_columns='loaded_by'", ", '{{ invocation_id }}' AS loaded_by"))
-    project.model("strict", day("pre_hook='SET LOCAL idempotent_load.lint = error'", ", now() AS loaded_at"))
+    project.model(
+        "by_meta",
+        DAY.replace(
+            "date_column='order_date', date='2026-10-07', {config}",
+            "meta={{'date_column': 'order_date', 'date': '2026-10-07', 'method': 'delete'}}",
+        ).format(more=""),
+    )
+    project.model(
+        "ignoring", day("ignore_columns=['loaded_by']", ", '{{ invocation_id }}' AS loaded_by")
+    )
+    project.model(
+        "ignoring_one", day("ignore_columns='loaded_by'", ", '{{ invocation_id }}' AS loaded_by")
+    )
+    project.model(
+        "strict", day("pre_hook='SET LOCAL idempotent_load.lint = error'", ", now() AS loaded_at")
+    )
     project.model("no_partition", day("partitioned=true, create_partition=false"))
     results = project.invoke("run")
     failed = {name for name, result in results.items() if result.status == "error"}
     assert failed == {"audited", "no_partition"}
-    assert 'audit of slice [2026-10-07, 2026-10-08) of table "audited" failed' in results["audited"].message
+    assert (
+        'audit of slice [2026-10-07, 2026-10-08) of table "audited" failed'
+        in results["audited"].message
+    )
     assert "has no partition for slice" in results["no_partition"].message
 
     shop.run("UPDATE raw.orders SET amount_eur = 0 WHERE order_id = 7")
@@ -109,7 +159,10 @@ def test_options_reach_the_load(project, shop):
     assert loads(shop, "mart.by_meta", last) == [("2026-10-07", "delete", 8, 8, 8)]
     assert loads(shop, "mart.ignoring", last) == [("2026-10-07", "diff", 8, 1, 1)]
     assert loads(shop, "mart.ignoring_one", last) == [("2026-10-07", "diff", 8, 1, 1)]
-    assert "query may give another result when it is repeated: now() reads the clock" in results["strict"].message
+    assert (
+        "query may give another result when it is repeated: now() reads the clock"
+        in results["strict"].message
+    )
     shop.run("SELECT undo_load('mart.kept', '2026-10-07')")
     assert shop.value("SELECT sum(amount_eur)::text FROM mart.kept") == "2050.00"
 
@@ -122,9 +175,9 @@ def test_run_id_is_the_invocation(project, shop):
 
 
 def test_extension_in_another_schema(project, shop):
-    shop.run(
-        """DROP EXTENSION idempotent_load; CREATE SCHEMA "Ext"; CREATE EXTENSION idempotent_load SCHEMA "Ext" """
-    )
+    shop.run("""DROP EXTENSION idempotent_load;
+           CREATE SCHEMA "Ext";
+           CREATE EXTENSION idempotent_load SCHEMA "Ext" """)
     project.model("revenue", day())
     project.run("--vars", "idempotent_load_schema: Ext")
     assert shop.value('SELECT count(*) FROM "Ext".load_history') == 1
@@ -152,14 +205,19 @@ def test_contract(project, shop):
     project.run()
     project.run()
     assert [load[1] for load in loads(shop, "mart.revenue")] == ["diff", "none"]
-    assert shop.value("SELECT count(*) FROM pg_constraint WHERE conrelid = 'mart.revenue'::regclass AND contype = 'u'") == 1
-    assert shop.value(
-        "SELECT attnotnull FROM pg_attribute WHERE attrelid = 'mart.revenue'::regclass AND attname = 'order_date'"
-    )
+    assert shop.value("""SELECT count(*) FROM pg_constraint
+                WHERE conrelid = 'mart.revenue'::regclass AND contype = 'u'""") == 1
+    assert shop.value("""SELECT attnotnull FROM pg_attribute
+            WHERE attrelid = 'mart.revenue'::regclass AND attname = 'order_date'""")
     shop.run("UPDATE raw.orders SET order_id = 7 WHERE order_id = 8")
-    assert "duplicate key value violates unique constraint" in project.invoke("run")["revenue"].message
+    assert (
+        "duplicate key value violates unique constraint" in project.invoke("run")["revenue"].message
+    )
     project.write("models/revenue.yml", CONTRACT.format(type="text"))
-    assert "This model has an enforced contract that failed" in project.invoke("run")["revenue"].message
+    assert (
+        "This model has an enforced contract that failed"
+        in project.invoke("run")["revenue"].message
+    )
     assert shop.value("SELECT sum(amount_eur)::text FROM mart.revenue") == "2050.00"
 
 
@@ -210,7 +268,12 @@ def test_on_schema_change(project, shop, date):
 
 def test_build_show_and_compile(project, shop):
     """dbt build with tests of data and missing_dates; show and compile run no load."""
-    project.model("revenue", day("grants={'select': ['reader']}, post_hook=\"INSERT INTO raw.log VALUES ('{{ this }}')\""))
+    project.model(
+        "revenue",
+        day(
+            "grants={'select': ['reader']}, post_hook=\"INSERT INTO raw.log VALUES ('{{ this }}')\""
+        ),
+    )
     shop.run("CREATE ROLE reader; CREATE TABLE raw.log (line text)")
     try:
         project.invoke("compile")
@@ -266,11 +329,16 @@ def test_empty_flag(project, shop):
 
 def test_other_models_are_left_alone(project, shop):
     """Models of dbt's own strategies are written as without the package."""
-    project.model("merged", "{{ config(incremental_strategy='merge', unique_key='order_id') }} SELECT * FROM raw.orders")
+    project.model(
+        "merged",
+        "{{ config(incremental_strategy='merge', unique_key='order_id') }}"
+        " SELECT * FROM raw.orders",
+    )
     project.model("plain", "{{ config(materialized='table') }} SELECT * FROM raw.orders")
     project.model(
         "batches",
-        """{{ config(incremental_strategy='microbatch', unique_key='order_id', event_time='order_date',
+        """{{ config(incremental_strategy='microbatch', unique_key='order_id',
+                     event_time='order_date',
                      begin='2026-10-06', batch_size='day') }}
         SELECT * FROM raw.orders""",
     )

@@ -43,7 +43,8 @@
   {% if not options.partitioned %}
     {# Without an index each load would read all that the loads before it have written. #}
     {% set index = 'idempotent_load_' ~ local_md5(relation | string) %}
-    {% do loads.insert(0, 'CREATE INDEX ' ~ index ~ ' ON ' ~ relation ~ ' (' ~ adapter.quote(options.date_column) ~ ')') %}
+    {% do loads.insert(0, 'CREATE INDEX ' ~ index ~ ' ON ' ~ relation
+                          ~ ' (' ~ adapter.quote(options.date_column) ~ ')') %}
     {% do loads.insert(-1, 'DROP INDEX ' ~ adapter.quote(relation.schema) ~ '.' ~ index) %}
   {% endif %}
   {{ return(loads | join(';\n')) }}

@@ -75,7 +75,8 @@
 
 {# Raises an error that names the model. #}
 {% macro refuse(reason) %}
-  {% do exceptions.raise_compiler_error('model "' ~ model.name ~ '", strategy ' ~ config.get('incremental_strategy') ~ ': ' ~ reason) %}
+  {% do exceptions.raise_compiler_error(
+       'model "' ~ model.name ~ '", strategy ' ~ config.get('incremental_strategy') ~ ': ' ~ reason) %}
 {% endmacro %}
 
 
@@ -101,8 +102,8 @@
   {% set match = modules.re.match('^(?:(\\d+) )?(hour|day|week|month|quarter|year)s?$', (text | string).lower()) %}
   {% if not match or (match.group(2) == 'hour' and not batch_size) %}
     {% do idempotent_load.refuse(
-         'period "' ~ text ~ '" is not supported. Use day, week, month, quarter, year or a number of months that divides'
-         ~ ' a year, as in "3 months". For hours use microbatch.') %}
+         'period "' ~ text ~ '" is not supported. Use day, week, month, quarter, year or a number of months that'
+         ~ ' divides a year, as in "3 months". For hours use microbatch.') %}
   {% endif %}
   {% set number = (match.group(1) or 1) | int %}
   {% set unit = match.group(2) %}

@@ -1,7 +1,8 @@
 {# The key column of staged rows: its name, the date of a row, and the bounds of a slice, $1
    and $2, in its own type, so that an index serves. #}
 {% macro key(staged, options) %}
-  {% set column = adapter.get_columns_in_relation(staged) | selectattr('name', 'equalto', options.date_column) | first %}
+  {% set columns = adapter.get_columns_in_relation(staged) %}
+  {% set column = columns | selectattr('name', 'equalto', options.date_column) | first %}
   {% if not column %}
     {% do idempotent_load.refuse('the query does not return its date_column, "' ~ options.date_column ~ '".') %}
   {% endif %}
@@ -18,7 +19,8 @@
     {% set key = {'date': 'to_date(' ~ name ~ "::text, 'YYYYMMDD')",
                   'lower': "to_char($1, 'YYYYMMDD')::" ~ type, 'upper': "to_char($2, 'YYYYMMDD')::" ~ type} %}
   {% elif type in ['text', 'character varying', 'character'] %}
-    {% set key = {'date': name ~ '::date', 'lower': "to_char($1, 'YYYY-MM-DD')", 'upper': "to_char($2, 'YYYY-MM-DD')"} %}
+    {% set key = {'date': name ~ '::date',
+                  'lower': "to_char($1, 'YYYY-MM-DD')", 'upper': "to_char($2, 'YYYY-MM-DD')"} %}
   {% else %}
     {% do idempotent_load.refuse(
          'date_column "' ~ column.name ~ '" is of type ' ~ type ~ ', which does not hold days.') %}

@@ -29,7 +29,8 @@
   {% set options = idempotent_load.options() %}
   {% if arg_dict['incremental_predicates'] %}
     {% do idempotent_load.refuse(
-         'incremental_predicates have no meaning for this strategy, which compares the rows of a period only. Remove them.') %}
+         'incremental_predicates have no meaning for this strategy, which compares the rows of a period only.'
+         ~ ' Remove them.') %}
   {% endif %}
   {% set staged = arg_dict['temp_relation'] %}
   {% set columns = idempotent_load.loaded_columns(staged, arg_dict['dest_columns']) %}
@@ -50,8 +51,8 @@
   {% set lost = names | reject('in', given) | list %}
   {% if lost %}
     {% do idempotent_load.refuse(
-         'the query no longer returns ' ~ lost | join(', ') ~ ', which the table has. Return it, or set on_schema_change to'
-         ~ ' append_new_columns (the column stays, and is null in new rows) or sync_all_columns (it is dropped).') %}
+         'the query no longer returns ' ~ lost | join(', ') ~ ', which the table has. Return it, or set on_schema_change'
+         ~ ' to append_new_columns (the column stays, and is null in new rows) or sync_all_columns (it is dropped).') %}
   {% endif %}
   {{ return(names) }}
 {% endmacro %}
@@ -119,7 +120,8 @@ WHERE {{ adapter.quote(key.name) }} >= {{ key.lower }} AND {{ adapter.quote(key.
 {# What load_history has of this invocation, or of one table in it. #}
 {% macro records_sql(relation=none) %}
   {% set text %}
-SELECT target::text, lower_bound, method, rows, inserted, deleted FROM {{ idempotent_load.extension_schema() }}load_history
+SELECT target::text, lower_bound, method, rows, inserted, deleted
+FROM {{ idempotent_load.extension_schema() }}load_history
 WHERE run_id = {{ idempotent_load.literal(invocation_id) }}
   {%- if relation %}
   AND target = {{ idempotent_load.regclass(relation) }}
