@@ -139,9 +139,8 @@ class Project:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_network():
-    """dbt neither reports its use nor asks for newer versions."""
+    """dbt does not report its use."""
     os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
-    os.environ["DBT_VERSION_CHECK"] = "false"
 
 
 @pytest.fixture(scope="session")
