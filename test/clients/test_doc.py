@@ -12,17 +12,15 @@ DOCUMENT = pathlib.Path(__file__).parents[2] / "doc" / "clients.md"
 
 
 @pytest.fixture
-def shop():
+def database():
     """The database that the document uses."""
     with connect("postgres") as server:
-        server.execute("CREATE DATABASE shop")
-        with connect("shop") as database:
-            database.execute("CREATE EXTENSION idempotent_load")
-        yield "shop"
-        server.execute("DROP DATABASE shop WITH (FORCE)")
+        server.execute("CREATE DATABASE clients")
+        yield "clients"
+        server.execute("DROP DATABASE clients WITH (FORCE)")
 
 
-def test_document(shop, way, tmp_path):
+def test_document(database, way, tmp_path):
     host, port = way
-    environment = {**os.environ, "PGDATABASE": shop, "PGHOST": host, "PGPORT": port}
+    environment = {**os.environ, "PGDATABASE": database, "PGHOST": host, "PGPORT": port}
     assert walk.Walk(tmp_path, environment).walk(DOCUMENT) > 10

@@ -48,7 +48,10 @@
       {% do arguments.update({name: idempotent_load.option(name) | string | lower}) %}
     {% endif %}
   {% endfor %}
-  {% if idempotent_load.option('audit') is not none %}
+  {# dbt run --empty asks for no rows; what is there is to stay. #}
+  {% if flags.EMPTY %}
+    {% do arguments.update({'on_empty': idempotent_load.literal('keep')}) %}
+  {% elif idempotent_load.option('audit') is not none %}
     {% do arguments.update({'audit': idempotent_load.dollar_quoted(idempotent_load.option('audit'))}) %}
   {% endif %}
   {% set ignored = idempotent_load.option('ignore_columns') %}
