@@ -184,6 +184,20 @@ def test_view_becomes_table(project, shop):
     assert len(loads(shop, "mart.payouts")) == 30
 
 
+def test_becomes_partitioned(project, shop):
+    """Partitions made beside the old table or view would be named payouts__dbt_tmp_20260801."""
+    for materialized in ("view", "incremental"):
+        project.model("payouts", payouts(config=f"materialized='{materialized}'"))
+        project.run()
+        project.model("payouts", payouts(config="partitioned=true"))
+        message = project.invoke("run", "--full-refresh")["payouts"].message
+        assert "could not be named after the table" in message
+        assert shop.row(TOTAL) == (60000, "8990100.00")
+    shop.run("DROP TABLE mart.payouts")
+    project.run("--full-refresh")
+    assert shop.value("SELECT 'mart.payouts_20260801'::regclass IS NOT NULL")
+
+
 def test_partitioned(project, shop):
     """Loads make the partitions. A full refresh would lose what was set on them: refused."""
     for date in ("2026-08-25", "2026-08-26"):
@@ -296,3 +310,28 @@ def test_keys_and_periods(project, shop):
             *((bound, "diff") for bound in lower),
             *((bound, "none") for bound in lower),
         ], name
+
+
+def test_keys_of_no_day(project, shop):
+    """A row whose key the bounds of its day do not hold is refused, not left out."""
+    shop.run("""CREATE SCHEMA mart;
+           CREATE TABLE mart.by_text AS
+             SELECT '2026-08-05' AS k, n FROM generate_series(1, 3) AS n""")
+    models = {
+        "by_text": ("'2026-08-05'::text", "'2026-8-5'"),
+        "by_integer": ("20260805", "202608"),
+        "by_date": ("date '2026-08-05'", "'0044-03-15 BC'"),
+        "by_timestamp": ("timestamp '2026-08-05'", "'infinity'"),
+    }
+    for name, (good, bad) in models.items():
+        project.model(
+            name,
+            "{{ config(date_column='k') }}"
+            f" SELECT * FROM (VALUES ({good}, 1), ({bad}, 2)) AS v (k, n)",
+        )
+    results = project.invoke("run")
+    for name, (_, bad) in models.items():
+        value = bad.strip("'")
+        assert f'whose "k" is "{value}", which is not a day' in results[name].message, name
+    assert shop.value("SELECT count(*) FROM mart.by_text") == 3
+    assert shop.value("SELECT count(*) FROM load_history") == 0

@@ -17,7 +17,7 @@
 {# The table is made without rows, and then filled by loads, so that it has a history, and
    partitions where these are wanted. All in the one transaction of the model. #}
 {% macro first_load_sql(relation, sql, options) %}
-  {% do idempotent_load.refuse_partitioned(relation) %}
+  {% do idempotent_load.refuse_partitioned(relation, options) %}
   {# A batch is one slice; another model's first run returns whatever it likes. #}
   {% set whole = not model.batch %}
   {% set staged = make_temp_relation(this) %}
@@ -51,9 +51,9 @@
 {% endmacro %}
 
 
-{# dbt builds a table anew beside the old one. Its partitions could not have their names, nor
-   what was set on them by hand. #}
-{% macro refuse_partitioned(relation) %}
+{# dbt builds a table anew beside the old one, or beside the view that it was. Its partitions
+   could not have their names, nor what was set on them by hand. #}
+{% macro refuse_partitioned(relation, options) %}
   {% if relation.identifier != this.identifier %}
     {% set kind = run_query("SELECT relkind FROM pg_class WHERE oid = " ~ idempotent_load.regclass(this)) %}
     {% if kind.rows and kind.rows[0][0] == 'p' %}
@@ -61,6 +61,10 @@
            'the table is partitioned, and a full refresh would not keep its partitions as they are. A run without'
            ~ ' --full-refresh replaces each period that the query returns. To build the table anew, drop it and run.'
            ~ ' To let --full-refresh pass by this model, set full_refresh: false.') %}
+    {% elif options.partitioned %}
+      {% do idempotent_load.refuse(
+           'partitions that are made beside what is there now could not be named after the table. To have it'
+           ~ ' partitioned, drop what is there and run.') %}
     {% endif %}
   {% endif %}
 {% endmacro %}
