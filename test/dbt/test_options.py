@@ -107,10 +107,11 @@ def test_refused(project, shop):
     ) == [("known",)]
 
 
-def test_dispatch_is_missing(project, shop):
+@pytest.mark.parametrize("order", ["shop, dbt", "shop, dbt, idempotent_load"])
+def test_dispatch_is_missing(project, shop, order):
     project.model("payouts", day())
     written = (project.folder / "dbt_project.yml").read_text()
-    project.write("dbt_project.yml", written.replace("idempotent_load, ", ""))
+    project.write("dbt_project.yml", written.replace("shop, idempotent_load, dbt", order))
     try:
         shop.run(
             "CREATE SCHEMA mart; CREATE TABLE mart.payouts AS SELECT * FROM raw.orders WHERE false"
@@ -124,6 +125,7 @@ def test_dispatch_is_missing(project, shop):
 def test_options_reach_the_load(project, shop):
     project.model("audited", day("audit='SELECT sum(amount_eur) < 2000 FROM staged'"))
     project.model("dollars", day("audit=\"SELECT '$query$' <> '' FROM staged LIMIT 1\""))
+    project.model("half_dollars", day("audit='SELECT true -- $query'"))
     project.model("kept", day("keep_previous=true"))
     project.model("by_delete", day("method='delete'"))
     project.model(

@@ -86,7 +86,7 @@
 {# Without it dbt would make the first table, and run the query before the load, by itself. #}
 {% macro require_dispatch() %}
   {% set order = adapter.config.get_macro_search_order('dbt') or [] %}
-  {% if 'idempotent_load' not in order %}
+  {% if 'idempotent_load' not in order or 'dbt' in order[:order.index('idempotent_load')] %}
     {% do idempotent_load.refuse(
          'the package must come before dbt in the order of macros. Add to dbt_project.yml: dispatch: [{macro_namespace:'
          ~ ' dbt, search_order: [' ~ project_name ~ ', idempotent_load, dbt]}]') %}
@@ -169,6 +169,6 @@
 
 {# So that the text of a query in target/run can be read, and run by hand. #}
 {% macro dollar_quoted(text) %}
-  {% set tag = '$query$' if '$query$' not in text else '$query_' ~ local_md5(text) ~ '$' %}
+  {% set tag = '$query$' if '$query$' not in text ~ '$' else '$query_' ~ local_md5(text) ~ '$' %}
   {{ return(tag ~ text ~ tag) }}
 {% endmacro %}
