@@ -1,6 +1,6 @@
 /*
  * error_fields.h
- *		The schema, table, column and constraint that an error names for programs.
+ *		The schema, table, column, type and constraint that an error names for programs.
  */
 #ifndef ILOAD_ERROR_FIELDS_H
 #define ILOAD_ERROR_FIELDS_H
@@ -11,6 +11,7 @@ typedef struct IloadErrorFields
 	char		schema[NAMEDATALEN];
 	char		table[NAMEDATALEN];
 	char		column[NAMEDATALEN];
+	char		datatype[NAMEDATALEN];
 	char		constraint[NAMEDATALEN];
 } IloadErrorFields;
 

@@ -304,6 +304,27 @@ def test_domain(mart, connect):
     )
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_domain_of_backfill(mart, workers):
+    mart.run("""SELECT create_job('notes', 'mart.notes', 'SELECT $1 AS day, 0 AS price',
+                                   date_column => 'day')""")
+    with pytest.raises(psycopg.errors.CheckViolation) as raised:
+        mart.run(f"CALL backfill('notes', '2026-08-25', '2026-08-25', workers => {workers})")
+    diag = raised.value.diag
+    assert (diag.schema_name, diag.datatype_name, diag.constraint_name, diag.table_name) == (
+        "mart", "amount", "amount_check", None,
+    )
+
+
+def test_long_name(mart):
+    """RAISE takes any text for a name. It is cut as a name is, not within a character."""
+    mart.run("""CREATE FUNCTION mart.shout(day date) RETURNS void LANGUAGE plpgsql AS
+                'BEGIN RAISE ''no'' USING TABLE = repeat(''é'', 100); END'""")
+    with pytest.raises(psycopg.errors.RaiseException) as raised:
+        mart.run("CALL backfill('mart.shout(date)', '2026-08-25', '2026-08-25')")
+    assert raised.value.diag.table_name == "é" * 31
+
+
 @pytest.mark.parametrize(
     "statement, sqlstate",
     [
