@@ -592,7 +592,7 @@ def test_messages_cannot_be_asked_for_in_the_connection(airflow, shop, monkeypat
 
 def test_statement_timeout(airflow, shop, monkeypatch, capfd):
     """The server ends the load itself: the task fails at once, and nothing is left."""
-    reconnect(airflow, shop, monkeypatch, options="-c statement_timeout=500ms")
+    reconnect(airflow, shop, monkeypatch, options="-c statement_timeout=3s")
     with server.connect(shop.database) as other:
         with other.transaction():
             other.execute(load(QUERY))

@@ -394,7 +394,8 @@ def test_timed_out(airflow, warehouse, gate, conf, error):
     gate.wait_for("replace_1", "append_1")
     # Nobody has opened the gate for it.
     wait_until_gone(warehouse, "replace_1")
-    gate.wait_for("replace_2")
+    # Both: an append that had not timed out yet would be let through.
+    gate.wait_for("replace_2", "append_2")
     gate.open()
     run.wait()
     assert error in run.log("replace", 1)
@@ -421,6 +422,7 @@ def test_timed_out_goes_on(airflow, warehouse, gate, dag, done):
     run = airflow.trigger(dag, NIGHT)
     gate.wait_for("replace_1", "append_1")
     wait_until_blocked(warehouse, "replace_2", "replace_1")
+    gate.wait_for("append_2")
     assert "AirflowTaskTimeout" in run.log("replace", 1)
     gate.open()
     run.wait()

@@ -3,12 +3,15 @@
 import os
 import pathlib
 
+import pytest
 import warehouse
 from walk import Walk
 
 TOP = pathlib.Path(__file__).parents[2]
 
 
+# dbt starts some twenty times
+@pytest.mark.timeout(900)
 def test_doc(template, tmp_path):
     folder = tmp_path / "shop"
     folder.mkdir()

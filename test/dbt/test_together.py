@@ -44,7 +44,7 @@ def test_two_runs_of_one_day(project, shop):
         ]
         shop.wait_until("""SELECT count(*) = 2 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
                 WHERE a.datname = current_database() AND NOT l.granted
-                  AND a.query LIKE '%replace_partition%'""")
+                  AND a.query LIKE '%replace_partition%'""", seconds=180)
         # seen when this transaction ends, which is before the loads read
         shop.run("UPDATE raw.sales SET price_eur = 20 WHERE sale_id = 48001")
     for run in runs:
