@@ -51,23 +51,6 @@ class Warehouse:
         (value,) = self.row(query, *parameters)
         return value
 
-    def wal_position(self):
-        """Where the server's WAL ends, in bytes; differences are what was written between."""
-        return int(self.value("SELECT pg_current_wal_insert_lsn() - '0/0'"))
-
-    def locks(self):
-        """The locks that other sessions hold or wait for in this database.
-
-        Empty when every transaction but the one that looks is over. Wait for it with
-        wait_until: a server process needs a moment to see that its client is gone.
-        """
-        return self.rows(
-            """SELECT l.locktype, l.relation::regclass::text, l.mode, a.state, a.query
-                 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-                WHERE a.datname = current_database() AND l.pid <> pg_backend_pid()
-                  AND l.locktype <> 'virtualxid'"""
-        )
-
     def wait_until(self, query, *parameters, seconds=60):
         """Wait until a query returns true. The server polls, this session is busy meanwhile."""
         self.connection.execute(
