@@ -202,6 +202,7 @@ iload_patience_snapshots(IloadPatience *patience)
 	VirtualTransactionId *waited = transactions_with_snapshot(&n);
 	MemoryContext look = look_context();
 	long		ms = FIRST_LOOK;
+	bool		waits = patience->left > 0;
 	bool		in_vain = false;
 
 	iload_progress_phase(patience->target, ILOAD_PHASE_WAITING_SNAPSHOTS, 0);
@@ -217,7 +218,9 @@ iload_patience_snapshots(IloadPatience *patience)
 			break;
 		if (!pause_for(patience, ms))
 		{
-			remember_outlasted(waited, n);
+			/* not those that came when none was left */
+			if (waits)
+				remember_outlasted(waited, n);
 			break;
 		}
 		ms = Min(ms * 2, LONGEST_LOOK);
@@ -295,6 +298,8 @@ remember_holders(List *relids)
 bool
 iload_patience_lock(IloadPatience *patience, List *relids)
 {
+	bool		waits = patience->left > 0;
+
 	iload_progress_phase(patience->target, ILOAD_PHASE_WAITING_LOCKS, 0);
 	for (;;)
 	{
@@ -307,7 +312,8 @@ iload_patience_lock(IloadPatience *patience, List *relids)
 		patience->left -= LOCK_TRY;
 		if (!pause_for(patience, LOCK_PAUSE))
 		{
-			remember_holders(relids);
+			if (waits)
+				remember_holders(relids);
 			return false;
 		}
 	}

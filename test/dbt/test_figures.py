@@ -8,6 +8,9 @@ index and one on the date. For figures of a larger day:
 
 import os
 
+import pytest
+from warehouse import connect
+
 ROWS = int(os.environ.get("FIGURES_ROWS", 100_000))
 
 WAYS = {
@@ -42,7 +45,18 @@ def make_table(shop, way):
     shop.run(f"VACUUM mart.{way}")
 
 
-def test_figures(project, shop, capsys):
+@pytest.fixture
+def no_autovacuum():
+    """The WAL is that of the whole server."""
+    with connect("postgres") as server:
+        server.execute("ALTER SYSTEM SET autovacuum = off")
+        server.execute("SELECT pg_reload_conf()")
+        yield
+        server.execute("ALTER SYSTEM RESET autovacuum")
+        server.execute("SELECT pg_reload_conf()")
+
+
+def test_figures(project, shop, no_autovacuum, capsys):
     shop.run(f"""CREATE SCHEMA mart;
             CREATE TABLE raw.big AS
               SELECT i AS sale_id, date '2026-10-05' + (i - 1) / {ROWS} AS sale_date,

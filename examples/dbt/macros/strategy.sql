@@ -95,8 +95,8 @@ SELECT * FROM {{ idempotent_load.extension_schema() }}{{ function }}(
 
 {# A load for each period that rows of the relation are of, in the order of dates, so that two
    runs at once wait in one direction, but where loads make partitions: the lock for that comes
-   last, and with several loads in a transaction may end one of the runs with 40P01. Last comes a query of their records: dbt shows how
-   many rows the last statement returned. #}
+   last, and with several loads in a transaction may end one of the runs with 40P01. After them
+   comes a query of their records: dbt shows how many rows the last statement returned. #}
 {% macro period_loads(relation, staged, columns, options) %}
   {% set key = idempotent_load.key(staged, options) %}
   {% set dates = idempotent_load.periods(staged, key, options) %}
