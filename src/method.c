@@ -20,6 +20,13 @@ iload_method_name(IloadMethod method)
 	return names[method];
 }
 
+/* The least size, in bytes, of what has changed for swap, and of a slice for delete. */
+static Size
+least_size(void)
+{
+	return iload_swap_min_size >= 0 ? (Size) iload_swap_min_size * 1024 : DEFAULT_MIN_SIZE;
+}
+
 /*
  * What a swap costs besides its rows, in bytes that diff would write in that time.
  *
@@ -30,16 +37,7 @@ iload_method_name(IloadMethod method)
 Size
 iload_method_swap_cost(void)
 {
-	if (iload_swap_min_size >= 0)
-		return (Size) iload_swap_min_size * 1024;
-	return DEFAULT_MIN_SIZE + (Size) NBuffers * BLCKSZ / 16384;
-}
-
-/* The least size for delete. */
-static Size
-delete_min_size(void)
-{
-	return iload_swap_min_size >= 0 ? (Size) iload_swap_min_size * 1024 : DEFAULT_MIN_SIZE;
+	return least_size() + (iload_swap_min_size < 0 ? (Size) NBuffers * BLCKSZ / 16384 : 0);
 }
 
 /*
@@ -59,7 +57,7 @@ iload_method_choose(const IloadMethodFacts *facts)
 		return ILOAD_METHOD_SWAP;
 	if (!facts->can_diff)
 		return ILOAD_METHOD_DELETE;
-	if (facts->size >= delete_min_size() && facts->share >= iload_delete_threshold &&
+	if (facts->size >= least_size() && facts->share >= iload_delete_threshold &&
 		!facts->must_diff && !facts->one_sided)
 		return ILOAD_METHOD_DELETE;
 	return ILOAD_METHOD_DIFF;

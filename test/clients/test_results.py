@@ -38,16 +38,9 @@ def fingerprint(warehouse):
     )
 
 
-def split_elapsed(row):
-    """The row without elapsed, and elapsed."""
-    row = dict(row)
-    return row, row.pop("elapsed")
-
-
-@typed_drivers
-def test_load(warehouse, connect, name, fingerprint):
-    row, elapsed = split_elapsed(connect(name).row(LOAD, "payouts", DAY, QUERY))
-    assert row == {
+def loaded(fingerprint):
+    """What the load of the day returns, but elapsed."""
+    return {
         "target": "payouts",
         "lower_bound": "2026-08-25",
         "upper_bound": "2026-08-26",
@@ -60,6 +53,18 @@ def test_load(warehouse, connect, name, fingerprint):
         "changed": True,
         "fingerprint": fingerprint,
     }
+
+
+def split_elapsed(row):
+    """The row without elapsed, and elapsed."""
+    row = dict(row)
+    return row, row.pop("elapsed")
+
+
+@typed_drivers
+def test_load(warehouse, connect, name, fingerprint):
+    row, elapsed = split_elapsed(connect(name).row(LOAD, "payouts", DAY, QUERY))
+    assert row == loaded(fingerprint)
     assert isinstance(elapsed, datetime.timedelta) and elapsed > datetime.timedelta(0)
 
 
@@ -78,19 +83,7 @@ def test_json(warehouse, connect, name, fingerprint):
     value = row["to_jsonb"]
     assert isinstance(value, dict if "psycopg" in name else str)
     result, elapsed = split_elapsed(value if isinstance(value, dict) else json.loads(value))
-    assert result == {
-        "target": "payouts",
-        "lower_bound": "2026-08-25",
-        "upper_bound": "2026-08-26",
-        "method": "diff",
-        "rows": 2000,
-        "rows_before": 1247,
-        "inserted": 753,
-        "deleted": 0,
-        "updated": 0,
-        "changed": True,
-        "fingerprint": fingerprint,
-    }
+    assert result == loaded(fingerprint)
     assert elapsed.startswith("00:00:")
 
 
